@@ -1,0 +1,1 @@
+"""The public functions: jit, grad and what goes with them."""

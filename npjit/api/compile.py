@@ -1,0 +1,168 @@
+"""From a captured call to an Entry of the Dispatcher: passes, backend, and the packing of results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from npjit import _runtime
+from npjit.api.options import Options
+from npjit.backends import registry
+from npjit.core.graph import Graph, Node, Weight
+from npjit.core.size import Size, substitute
+from npjit.frontend.trace import Alias, Captured
+from npjit.transform.simplify import simplify
+
+# the last word of the search order: C++, then Numba, then NumPy itself
+SEARCH = ("cpp", "numba", "numpy")
+
+
+@dataclass
+class Compiled:
+    """One compiled version: the runtime's entry, and what `explain` and `lower` show of it."""
+
+    entry: Any
+    graph: Graph
+    backend: str
+    plan: Any = None
+    source: str = ""
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class Stopwatch:
+    """Seconds per stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        """Book the time since the last lap under `stage`."""
+        now = time.perf_counter()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
+        self._last = now
+
+
+def compile_captured(captured: Captured, options: Options, watch: Stopwatch) -> Compiled:
+    """Run passes and backend, and make the Entry."""
+    graph = simplify(captured.graph)
+    watch.lap("simplify")
+    backend = options.backend
+    if callable(backend):
+        return _with_callable(captured, graph, backend, _name_of(backend), watch)
+    if backend is not None and backend not in registry.BUILT_IN:
+        return _with_callable(captured, graph, registry.find(backend), backend, watch)
+    from npjit.api.native import compile_native
+
+    return compile_native(captured, graph, backend, watch)
+
+
+def _name_of(backend: Callable[..., Any]) -> str:
+    return getattr(backend, "__name__", type(backend).__name__)
+
+
+def _with_callable(
+    captured: Captured, graph: Graph, backend: Callable[..., Any], name: str, watch: Stopwatch
+) -> Compiled:
+    run = backend(graph, [n.type for n in graph.inputs])
+    watch.lap("backend")
+    return Compiled(callable_entry(captured, graph, run), graph, name, seconds=watch.seconds)
+
+
+def callable_entry(captured: Captured, graph: Graph, run: Callable[[list[Any]], Any]) -> Any:
+    """An Entry that calls a Python function of the inputs."""
+    results = captured.results
+
+    def call(inputs: list[Any]) -> list[Any]:
+        fresh = run(inputs)
+        sizes = variables(captured, graph, inputs)
+        out = []
+        for kind, what in results:
+            if kind == "fresh":
+                out.append(fresh[what])
+            elif kind == "alias":
+                out.append(_alias(what, inputs, sizes))
+        return out
+
+    specs = [result_spec(kind, what, graph.outputs, None) for kind, what in results]
+    return make_entry(captured, specs, call=call)
+
+
+def variables(captured: Captured, graph: Graph, inputs: list[Any]) -> dict[str, int]:
+    """Every size variable's value by name, strides (t<input>_<axis>) included."""
+    values = {v.name: n for v, n in graph.bind(inputs).items()}
+    for position, i in enumerate(captured.inputs):
+        if i.node.type.weight is Weight.ARRAY:
+            array = inputs[position]
+            for axis, stride in enumerate(array.strides):
+                values[f"t{position}_{axis}"] = stride // array.itemsize
+    return values
+
+
+def _alias(alias: Alias, inputs: list[Any], sizes: dict[str, int]) -> np.ndarray:
+    from npjit.core.size import atoms
+
+    def value(size: Size) -> int:
+        found = substitute(size, {v: sizes[v.name] for v in atoms(size)})
+        assert isinstance(found, int)
+        return found
+
+    base = inputs[alias.input]
+    shape = tuple(value(s) for s in alias.shape)
+    strides = tuple(value(s) * base.itemsize for s in alias.strides)
+    if 0 in shape or not base.size:
+        return np.empty(shape, base.dtype)
+    first = value(alias.offset) * base.itemsize
+    corner = _element_at(base, first)
+    return as_strided(corner, shape, strides, writeable=base.flags.writeable)
+
+
+def _element_at(base: np.ndarray, offset: int) -> np.ndarray:
+    """The one-element view at a byte offset from the array's first element."""
+    index = []
+    for n, stride in sorted(zip(base.shape, base.strides, strict=True), key=lambda p: -abs(p[1])):
+        step = min(n - 1, offset // stride) if stride and offset * stride > 0 else 0
+        offset -= step * stride
+        index.append((stride, step))
+    order = sorted(range(base.ndim), key=lambda a: -abs(base.strides[a]))
+    place = [0] * base.ndim
+    for axis, (_, step) in zip(order, index, strict=True):
+        place[axis] = step
+    return base[tuple(slice(i, i + 1) for i in place)]
+
+
+PYTHON_LETTERS = {"b": "b", "i": "i", "u": "i", "f": "f", "c": "c"}
+
+
+def result_spec(kind: str, what: Any, outputs: tuple[Node, ...], perm: Any) -> tuple[Any, ...]:
+    """The runtime's spec of one result leaf."""
+    if kind == "input":
+        return ("input", what)
+    if kind == "alias":
+        return ("alias", what.input, what.dtype.num, len(what.shape))
+    node = outputs[what]
+    if node.type.weight is Weight.WEAK:
+        return ("python", PYTHON_LETTERS[node.dtype.kind])
+    if node.type.weight is Weight.SCALAR:
+        return ("npscalar", node.dtype.num)
+    return ("array", node.dtype.num, len(node.shape), perm)
+
+
+def make_entry(captured: Captured, specs: list[Any], **how: Any) -> Any:
+    """The runtime's Entry with the captured guards."""
+    return _runtime.Entry(
+        mode="whole",
+        npositional=captured.npositional,
+        kwnames=captured.kwnames,
+        steps=captured.steps,
+        inputs=tuple(i.step for i in captured.inputs),
+        outputs=tuple(specs),
+        tree=captured.tree,
+        disjoint=captured.disjoint,
+        **how,
+    )

@@ -1,0 +1,116 @@
+"""`npjit.grad` and `npjit.value_and_grad`: compiled reverse-mode gradients of plain NumPy functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from npjit.api.jit import Jitted
+from npjit.api.options import CaptureError, Options
+from npjit.frontend.outside import Outside
+from npjit.ops.errors import NotCaptured
+from npjit.transform.api_grad import grad_of_traced, value_and_grad_of_traced
+
+Argnums = int | Sequence[int]
+
+
+class Gradient(Jitted):
+    """The compiled gradient of a function; inside another trace it joins that trace."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        options: Options,
+        argnums: Argnums,
+        has_aux: bool,
+        with_value: bool,
+    ) -> None:
+        # jit(f) is differentiated as f
+        self.inner = function.function if type(function) is Jitted else function
+        self.argnums = argnums
+        self.has_aux = has_aux
+        self.with_value = with_value
+        super().__init__(function, options)
+
+    def inline(self, outside: Outside) -> Callable[..., Any]:
+        transform = value_and_grad_of_traced if self.with_value else grad_of_traced
+        staged = outside.read(self.inner, ("root", self.inner))
+        block = outside.capture.block
+
+        def gradient(*args: Any, **kwargs: Any) -> Any:
+            return transform(block, staged, args, kwargs, self.argnums, self.has_aux)
+
+        return gradient
+
+    def fall_back(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What cannot be captured is differentiated value by value, with NumPy as the executor."""
+        from npjit.api.eager import gradient_by_values
+
+        self.count("numpy")
+        return gradient_by_values(self, args, kwargs)
+
+    def _failed(self, e: Exception) -> Any:
+        raise e
+
+    def _refuse(self, e: NotCaptured, npositional: int, kwnames: tuple[str, ...]) -> Any:
+        where = f"{e.where}: " if e.where else ""
+        text = f"{where}{e.reason}"
+        self.refusals[text] = self.refusals.get(text, 0) + 1
+        if self.options.fullgraph:
+            raise CaptureError(f"{self._name} cannot be captured whole: {text}") from None
+        if e.__cause__ is None:
+            self._warn(f"the gradient of {self._name} is computed operation by operation: {text}")
+        return None
+
+    def __reduce__(self) -> Any:
+        return (Gradient, (self.function, self.options, self.argnums, self.has_aux, self.with_value))
+
+
+def grad(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **options: Any
+) -> Gradient:
+    """The gradient of a real scalar function, compiled.
+
+    Parameters
+    ----------
+    f : callable
+        A NumPy function with a real scalar result (with has_aux: a pair (value, aux)).
+    argnums : int or sequence of int
+        Which positional arguments to differentiate for. Arrays, floats, and trees of them.
+    has_aux : bool
+        f returns (value, aux); the gradient function then returns (gradient, aux).
+    **options
+        As for `npjit.jit`.
+
+    Returns
+    -------
+    callable
+        Called as f; gives the gradient with the argument's structure, shapes and dtypes (a tuple of them for several
+        argnums). For complex arguments it is dL/dx + i dL/dy, so that `z - step * gradient` descends.
+
+    Raises
+    ------
+    TypeError
+        When f's result is no real scalar, or an argument to differentiate for holds integers.
+
+    Examples
+    --------
+    >>> import numpy as np, npjit
+    >>> npjit.grad(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]))
+    array([ 3., 12.])
+    """
+    return Gradient(f, Options(**options), argnums, has_aux, False)
+
+
+def value_and_grad(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **options: Any
+) -> Gradient:
+    """The value and the gradient in one compiled graph; see `grad`.
+
+    Examples
+    --------
+    >>> import numpy as np, npjit
+    >>> npjit.value_and_grad(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
+    (np.float64(5.0), array([2., 4.]))
+    """
+    return Gradient(f, Options(**options), argnums, has_aux, True)

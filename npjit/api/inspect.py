@@ -1,0 +1,137 @@
+"""Looking inside a compiled function: its texts, and a report on what happened and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from npjit.api.compile import Compiled, Stopwatch, compile_captured
+from npjit.api.options import CaptureError
+from npjit.core.graph import Graph
+from npjit.core.size import substitute
+from npjit.ops.errors import NotCaptured
+
+if TYPE_CHECKING:
+    from npjit.api.jit import Jitted
+
+
+class Lowered:
+    """A function compiled for given arguments, not run.
+
+    >>> import numpy as np, npjit
+    >>> low = npjit.jit(lambda x: x * 2 + 1).lower(np.zeros(100))
+    >>> print(low.as_text("graph"))
+    graph(%0: f64[n0])
+      %1: f64[] = const 2.0
+      ...
+    """
+
+    def __init__(self, jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        watch = Stopwatch()
+        try:
+            self.captured = jitted.capture(args, kwargs)
+        except NotCaptured as e:
+            where = f"{e.where}: " if e.where else ""
+            raise CaptureError(f"{jitted._name} cannot be captured: {where}{e.reason}") from None
+        watch.lap("trace")
+        self.compiled: Compiled = compile_captured(self.captured, jitted.options, watch)
+        self.example = (args, kwargs)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph after all passes."""
+        return self.compiled.graph
+
+    def as_text(self, stage: str = "graph") -> str:
+        """The text of a stage: "graph" (after passes), "kernels" (the plan) or "cpp" (generated code)."""
+        texts = {
+            "graph": lambda: str(self.compiled.graph),
+            "kernels": lambda: str(self.compiled.plan),
+            "cpp": lambda: self.compiled.source,
+        }
+        if stage not in texts:
+            raise ValueError(f"no text for {stage!r}; there are {', '.join(texts)}")
+        if stage != "graph" and self.compiled.plan is None:
+            raise ValueError(f"the {self.compiled.backend} backend makes no {stage} text")
+        return texts[stage]()
+
+
+@dataclass
+class Explanation:
+    """What `explain` found; prints as a report."""
+
+    name: str
+    backend: str = ""
+    kernels: int = 0
+    contracts: int = 0
+    guards: list[str] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+    breaks: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    bytes_moved: int = 0
+
+    def __str__(self) -> str:
+        if self.breaks:
+            return "\n".join([f"{self.name}: runs as NumPy", *(f"  {b}" for b in self.breaks)])
+        total = sum(self.seconds.values())
+        stages = ", ".join(f"{k} {1e3 * v:.1f} ms" for k, v in self.seconds.items())
+        lines = [
+            f"{self.name}: one graph, backend {self.backend}",
+            f"  {self.kernels} kernels, {self.contracts} matrix products",
+            f"  at least {self.bytes_moved:,} bytes moved by a call (inputs read, results written)",
+            f"  compiled in {1e3 * total:.1f} ms: {stages}",
+        ]
+        lines += [f"  guard: {g}" for g in self.guards]
+        lines += [f"  not fused: {r}" for r in self.refusals]
+        return "\n".join(lines)
+
+
+def explain(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
+    """Compile a call and report on it; what cannot be captured is reported, not raised."""
+    try:
+        low = Lowered(jitted, args, kwargs)
+    except CaptureError as e:
+        return Explanation(jitted._name, breaks=[str(e)])
+    made = low.compiled
+    report = Explanation(jitted._name, made.backend, seconds=made.seconds)
+    report.guards = [str(g) for g in made.graph.guards]
+    report.guards += [_shown(fetch, check) for fetch, check in low.captured.steps]
+    report.bytes_moved = _bytes(made.graph, [i.value for i in low.captured.inputs])
+    if made.plan is not None:
+        from npjit.schedule.plan import Contract, Launch
+
+        report.kernels = sum(isinstance(s, Launch) for s in made.plan.steps)
+        report.contracts = sum(isinstance(s, Contract) for s in made.plan.steps)
+        report.refusals = list(made.plan.refusals)
+    return report
+
+
+def _bytes(graph: Graph, inputs: list[Any]) -> int:
+    sizes = graph.bind(inputs)
+    total = 0
+    for n in (*graph.inputs, *graph.outputs, *(w for _, w in graph.writes)):
+        shape = [substitute(s, sizes) for s in n.shape]
+        total += int(np.prod(shape, dtype=np.int64)) * n.dtype.itemsize
+    return total
+
+
+def _shown(fetch: tuple[Any, ...], check: tuple[Any, ...]) -> str:
+    what = {
+        "arg": lambda: f"argument {fetch[1]}",
+        "kw": lambda: f"argument {fetch[1]!r}",
+        "global": lambda: f"global {fetch[2]!r}",
+        "attr": lambda: f"attribute {fetch[2]!r} of #{fetch[1]}",
+        "item": lambda: f"item {fetch[2]!r} of #{fetch[1]}",
+        "cell": lambda: "a closure variable",
+        "root": lambda: "a constant",
+        "defaults": lambda: f"default {fetch[2]} of {fetch[1].__name__}",
+        "kwdefaults": lambda: f"default {fetch[2]!r} of {fetch[1].__name__}",
+    }[fetch[0]]()
+    return f"{what} {check[0]} {' '.join(_brief(c) for c in check[1:])}".rstrip()
+
+
+def _brief(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 40 else f"<{type(value).__name__}>"

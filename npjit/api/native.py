@@ -1,0 +1,129 @@
+"""The built-in backends: schedule a graph, print it, build it, load it; or fall down the search order."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from npjit import _runtime
+from npjit.api.compile import (
+    SEARCH,
+    Compiled,
+    Stopwatch,
+    callable_entry,
+    make_entry,
+    result_spec,
+)
+from npjit.api.options import NpjitWarning
+from npjit.backends.reference import reference
+from npjit.codegen import toolchain
+from npjit.core.graph import Graph
+from npjit.frontend.trace import Captured
+from npjit.ops.errors import NotCaptured
+from npjit.schedule import NotScheduled, schedule
+from npjit.schedule.plan import OutputSpec, Plan
+
+_warned: set[str] = set()
+
+
+def compile_native(
+    captured: Captured, graph: Graph, backend: str | None, watch: Stopwatch
+) -> Compiled:
+    """Compile with the named built-in backend, or the first of the search order that is there."""
+    if backend == "numpy":
+        return _reference(captured, graph, watch)
+    try:
+        plan = make_plan(captured, graph)
+    except NotScheduled as e:
+        raise NotCaptured(str(e)) from None
+    watch.lap("schedule")
+    for name in (backend,) if backend else SEARCH:
+        made = _BUILDERS[name](captured, graph, plan, watch)
+        if made is not None:
+            return made
+    raise RuntimeError(f"the backend {backend!r} is not available; python -m npjit doctor says why")
+
+
+def make_plan(captured: Captured, graph: Graph) -> Plan:
+    """The schedule, with results in the order of the captured leaves (fresh ones first)."""
+    plan = schedule(graph, [i.layout for i in captured.inputs])
+    extra = [
+        OutputSpec("alias", w.dtype, w.shape, None, w.input, w.offset, w.strides)
+        if kind == "alias"
+        else OutputSpec("input", captured.inputs[w].node.dtype, (), None, w)
+        for kind, w in captured.results
+        if kind != "fresh"
+    ]
+    return with_outputs(plan, extra, captured)
+
+
+def with_outputs(plan: Plan, extra: list[OutputSpec], captured: Captured) -> Plan:
+    """The plan with alias and input results appended, their stride variables among its sources."""
+    from dataclasses import replace
+
+    from npjit.core.size import atoms
+    from npjit.schedule.plan import Source
+
+    sources = dict(plan.sources)
+    for spec in extra:
+        for size in (spec.offset, *spec.shape, *spec.strides):
+            for v in atoms(size):
+                if v not in sources:
+                    position, axis = v.name[1:].split("_")
+                    sources[v] = Source(int(position), "stride", int(axis))
+    del captured
+    return replace(plan, outputs=(*plan.outputs, *extra), sources=sources)
+
+
+def _reference(captured: Captured, graph: Graph, watch: Stopwatch) -> Compiled:
+    run = reference(graph, None)
+    watch.lap("backend")
+    return Compiled(callable_entry(captured, graph, run), graph, "numpy", seconds=watch.seconds)
+
+
+def _cpp(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled | None:
+    compiler = toolchain.find_compiler()
+    if compiler is None:
+        _warn_once("no C++ compiler was found: install g++ or `pip install npjit[compiler]`")
+        return None
+    from npjit.codegen.cpp import print_cpp
+
+    source = print_cpp(plan, compiler)
+    watch.lap("print")
+    try:
+        path = toolchain.compile_object(source)
+    except toolchain.CompileError as e:
+        _warn_once(f"{e}; the call runs as NumPy")
+        return None
+    watch.lap("compile")
+    native = _runtime.NativeObject(str(path))
+    entry = make_entry(captured, native_specs(captured, graph, plan), native=native)
+    watch.lap("load")
+    return Compiled(entry, graph, "cpp", plan, source, watch.seconds)
+
+
+def native_specs(captured: Captured, graph: Graph, plan: Plan) -> list[Any]:
+    """The runtime's specs: fresh results first, in the plan's order, then the others."""
+    fresh = [what for kind, what in captured.results if kind == "fresh"]
+    specs = [result_spec("fresh", k, graph.outputs, plan.outputs[k].perm) for k in fresh]
+    rest = [(kind, what) for kind, what in captured.results if kind != "fresh"]
+    return specs + [result_spec(kind, what, graph.outputs, None) for kind, what in rest]
+
+
+def _warn_once(text: str) -> None:
+    if text not in _warned:
+        _warned.add(text)
+        warnings.warn(text, NpjitWarning, stacklevel=2)
+
+
+def _numba(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled | None:
+    del captured, graph, plan, watch
+    return None
+
+
+def _numpy(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled | None:
+    del plan
+    return _reference(captured, graph, watch)
+
+
+_BUILDERS = {"cpp": _cpp, "numba": _numba, "numpy": _numpy}

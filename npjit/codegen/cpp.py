@@ -1,0 +1,58 @@
+"""Plans as C++: one translation unit with everything that a compiled graph needs.
+
+In: a `Plan` and the compiler that will build it. Out: the text of a unit, which exports npjit_prepare and npjit_run
+as runtime/abi.h says:
+
+    print_cpp(plan, compiler)
+        abi.h, the paragraphs of the prelude that are used, then
+        static void k0(const npjit_api* api, const f64* mem0, f64* mem1, i64 s0) { ... }
+        extern "C" int npjit_prepare(const i64* in, i64* out) { ... }
+        extern "C" int npjit_run(...) { ... k0(api, (f64*)in[0], (f64*)buffers[0], n0); ... }
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from npjit.codegen.cpp_columns import ColumnsPrinter
+from npjit.codegen.cpp_form import Form, choose
+from npjit.codegen.cpp_kernel import KernelPrinter
+from npjit.codegen.cpp_outer import LanesPrinter, MapPrinter, RowsPrinter
+from npjit.codegen.cpp_steps import StepsPrinter
+from npjit.codegen.cpp_whole import WholePrinter
+from npjit.codegen.prelude import prelude_text
+from npjit.codegen.toolchain import Compiler
+from npjit.schedule.kernel import Kernel
+from npjit.schedule.plan import Plan
+
+_PRINTERS: dict[Form, type[KernelPrinter]] = {
+    Form.MAP: MapPrinter,
+    Form.ROWS: RowsPrinter,
+    Form.COLUMNS: ColumnsPrinter,
+    Form.LANES: LanesPrinter,
+    Form.WHOLE: WholePrinter,
+}
+
+
+def print_cpp(plan: Plan, compiler: Compiler) -> str:
+    """The translation unit of a plan."""
+    text = print_functions(plan)
+    # the conversions of arguments and the exported functions need these whatever the kernels do
+    return "\n".join([_abi(), prelude_text(text, compiler.vector), text])
+
+
+def print_functions(plan: Plan) -> str:
+    """The plan's own part of the unit, without the texts that every unit shares."""
+    parts = [print_kernel(kernel, f"k{i}") for i, kernel in enumerate(plan.kernels)]
+    return "\n".join([*parts, StepsPrinter(plan).print()])
+
+
+def print_kernel(kernel: Kernel, name: str) -> str:
+    """The functions of one kernel; `name` is the one to call."""
+    return _PRINTERS[choose(kernel)](kernel, name).print()
+
+
+@cache
+def _abi() -> str:
+    return Path(__file__).with_name("prelude").joinpath("abi.h").read_text()

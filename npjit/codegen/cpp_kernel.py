@@ -1,0 +1,212 @@
+"""What the printed functions of every kernel share: arguments, loops over a linear range, vector loops.
+
+In: a `Kernel` and its number. Out: a struct of arguments, a function for a chunk of the work, and a function `k0` that
+the plan calls, which shares the work among threads:
+
+    struct k0_args { const npjit_api* api; const f64* mem0; f64* mem1; i64 s0; };
+    static void k0_chunk(void* context, i64 begin, i64 end, int chunk) { ... }
+    static void k0(const npjit_api* api, const f64* mem0, f64* mem1, i64 s0) { ... }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+from npjit.codegen.cpp_form import grain
+from npjit.codegen.cpp_phase import Statements, Values
+from npjit.codegen.cpp_reduce import BLOCK, Loop
+from npjit.codegen.cpp_text import Writer
+from npjit.codegen.cpp_types import factor, is_complex, size, stored
+from npjit.core.size import product
+from npjit.schedule.kernel import DType, Kernel, Phase, extents
+
+
+class KernelPrinter:
+    """One kernel's functions; the forms are subclasses."""
+
+    def __init__(self, kernel: Kernel, name: str) -> None:
+        self.kernel = kernel
+        self.name = name
+        self.values = Values(kernel)
+        self.writer = Writer()
+
+    def print(self) -> str:
+        """The text of all its functions."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ arguments
+
+    def arguments(self) -> list[tuple[str, str]]:
+        """(type, name) of what a launch passes, `api` in front."""
+        found = [("const npjit_api*", "api")]
+        for i, b in enumerate(self.kernel.buffers):
+            if b.role != "row":
+                const = "const " if b.role == "in" else ""
+                found.append((f"{const}{stored(b.dtype)}*", f"mem{i}"))
+        found += [("i64", f"s{i}") for i in range(self.kernel.sizes)]
+        for i, dtype in enumerate(self.kernel.scalars):
+            parts = ("r", "i") if is_complex(dtype) else ("",)
+            found += [(word_type(dtype), f"arg{i}{part}") for part in parts]
+        return found
+
+    def struct(self, fields: Iterable[tuple[str, str]] = ()) -> None:
+        """The struct of arguments, and what the phases hand to each other."""
+        with self.writer.block(f"struct {self.name}_args", "};"):
+            self.writer.lines(f"{kind} {name};" for kind, name in (*self.arguments(), *fields))
+
+    def unpack(self, fields: Iterable[tuple[str, str]] = ()) -> None:
+        """The struct's members as local variables."""
+        self.writer.line(f"const {self.name}_args& a = *(const {self.name}_args*)context;")
+        for kind, name in (*self.arguments(), *fields):
+            self.writer.line(f"{kind} const {name} = a.{name};")
+
+    def chunk(self, suffix: str) -> AbstractContextManager[None]:
+        """A function that does the items begin .. end."""
+        head = f"static void {self.name}{suffix}(void* context, i64 begin, i64 end, int chunk)"
+        return self.writer.block(head)
+
+    def launcher(self) -> AbstractContextManager[None]:
+        """The function that the plan calls."""
+        given = ", ".join(f"{kind} {name}" for kind, name in self.arguments())
+        return self.writer.block(f"static void {self.name}({given})")
+
+    def packed(self) -> str:
+        """The struct made of the launcher's arguments."""
+        names = ", ".join(name for _, name in self.arguments())
+        return f"{self.name}_args a = {{{names}}};"
+
+    def share(self, axes: Sequence[int], phases: Iterable[Phase]) -> None:
+        """Declare n, the items over `axes`, and `grain`, the fewest of them that are worth a chunk."""
+        self.writer.line(f"const i64 n = {size(product(extents(self.kernel, tuple(axes))))};")
+        found = grain(self.kernel, phases)
+        if isinstance(found, tuple):
+            each = size(found[1])
+            self.writer.line(f"const i64 grain = 1 + {size(found[0])} / nj_size_max(1, {each});")
+        else:
+            self.writer.line(f"const i64 grain = {size(found)};")
+
+    def rows(self, scale: str = "1") -> None:
+        """This thread's memory for "row" buffers, `scale` rows side by side."""
+        found = [(i, b) for i, b in enumerate(self.kernel.buffers) if b.role == "row"]
+        if not found:
+            return
+        self.writer.line("i64 bytes = 0;")
+        for i, b in found:
+            width = b.dtype.itemsize
+            self.writer.line(f"const i64 offset{i} = bytes;")
+            length = f"{factor(b.length)} * {scale} * {width}"
+            self.writer.line(f"bytes += ({length} + 63) / 64 * 64;")
+        self.writer.line("char* const rows = (char*)api->scratch(bytes);")
+        for i, b in found:
+            self.writer.line(f"{stored(b.dtype)}* const mem{i} = ({stored(b.dtype)}*)(rows + offset{i});")
+
+    # ------------------------------------------------------------ loops
+
+    def extent(self, axis: int) -> str:
+        """An axis's extent, fit to stand beside * and /."""
+        return factor(self.kernel.axes[axis].extent)
+
+    def decode(self, axes: Sequence[int], last: str) -> None:
+        """Declare the axes' indices of item `begin`; the last one is called `last`."""
+        if len(axes) == 1:
+            self.writer.line(f"i64 {last} = begin;")
+            return
+        self.writer.line("i64 rest = begin;")
+        for axis in reversed(axes[1:]):
+            name = last if axis == axes[-1] else f"x{axis}"
+            self.writer.line(f"i64 {name} = rest % {self.extent(axis)};")
+            self.writer.line(f"rest /= {self.extent(axis)};")
+        self.writer.line(f"i64 x{axes[0]} = rest;")
+
+    def carry(self, axes: Sequence[int]) -> None:
+        """Step to the next index of these axes, the last one fastest."""
+        if len(axes) == 1:
+            self.writer.line(f"++x{axes[0]};")
+        elif axes:
+            with self.writer.block(f"if (++x{axes[-1]} == {self.extent(axes[-1])})"):
+                self.writer.line(f"x{axes[-1]} = 0;")
+                self.carry(axes[:-1])
+
+    def segments(self, axes: Sequence[int], body: Callable[[str, str], None]) -> None:
+        """The items begin .. end cut where the last axis wraps; `body` gets that axis's bounds."""
+        w = self.writer
+        if len(axes) == 1:
+            body("begin", "end")
+            return
+        axis = axes[-1]
+        low, high = f"low{axis}", f"high{axis}"
+        self.decode(axes, low)
+        with w.block("for (i64 t = begin; t < end;)"):
+            w.line(f"const i64 {high} = nj_size_min({self.extent(axis)}, {low} + end - t);")
+            w.line(f"t += {high} - {low};")
+            body(low, high)
+            w.line(f"{low} = 0;")
+            self.carry(axes[:-1])
+
+    def loop(self, axis: int) -> AbstractContextManager[None]:
+        """A plain loop over an axis."""
+        end = size(self.kernel.axes[axis].extent)
+        return self.writer.block(f"for (i64 x{axis} = 0; x{axis} < {end}; ++x{axis})")
+
+    def position(self, axes: Sequence[int]) -> str:
+        """The row-major position over some axes."""
+        text = f"x{axes[0]}" if axes else "0"
+        for axis in axes[1:]:
+            text = f"({text}) * {self.extent(axis)} + x{axis}"
+        return text
+
+    def vector_loop(
+        self, phase: Phase, low: str, high: str, text: Sequence[str], loops: Sequence[Loop]
+    ) -> None:
+        """The innermost loop of a phase, in blocks when an accumulator wants them."""
+        w = self.writer
+        axis = phase.axes[-1]
+        if not any(a.blocked for a in loops):
+            self._vectors(phase, low, high, text, loops)
+            return
+        extent = self.kernel.axes[axis].extent
+        start, stop = f"from{axis}", f"to{axis}"
+        one = isinstance(extent, int) and extent <= BLOCK
+        step = f"for (i64 {start} = {low}; {start} < {high}; {start} += {BLOCK})"
+        with w.block("" if one else step):
+            if one:
+                w.line(f"const i64 {start} = {low};")
+            whole = high if one else f"nj_size_min({start} + {BLOCK}, {high})"
+            w.line(f"const i64 {stop} = {whole};")
+            for a in loops:
+                w.lines(a.before_block())
+            self._vectors(phase, start, stop, text, loops)
+            outside = self.position(phase.axes[:-1])
+            prefix = f"({outside}) * {self.extent(axis)} + " if len(phase.axes) > 1 else ""
+            for a in loops:
+                w.lines(a.after_block(f"{stop} - {start}", f"{prefix}{start}"))
+
+    def _vectors(
+        self, phase: Phase, low: str, high: str, text: Sequence[str], loops: Sequence[Loop]
+    ) -> None:
+        axis = phase.axes[-1]
+        if all(a.simd for a in loops):
+            clauses = [c for a in loops for c in a.clauses()]
+            self.writer.line(" ".join(["#pragma omp simd", *clauses]))
+        with self.writer.block(f"for (i64 x{axis} = {low}; x{axis} < {high}; ++x{axis})"):
+            self.writer.lines(text)
+            for a in loops:
+                self.writer.lines(a.step(self.position(phase.axes), f"x{axis} - from{axis}"))
+
+    def nest(
+        self, axes: Sequence[int], printed: Statements, level: int, body: Callable[[], None]
+    ) -> None:
+        """Loops over `axes` from the outside in, each behind the statements of its level, then `body`."""
+        self.writer.lines(printed.levels[level])
+        inner = self.loop(axes[0]) if axes else nullcontext()
+        with inner:
+            if axes:
+                self.nest(axes[1:], printed, level + 1, body)
+            else:
+                body()
+
+
+def word_type(dtype: DType) -> str:
+    """How a scalar parameter travels: as i64, u64 or f64."""
+    return {"u": "u64", "f": "f64", "c": "f64"}.get(dtype.kind, "i64")

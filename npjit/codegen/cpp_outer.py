@@ -1,0 +1,148 @@
+"""Kernels with outer axes as C++: the forms MAP, ROWS and LANES (see `cpp_form`).
+
+In: a `Kernel`. Out: its functions. Threads share the linear range of outer indices; within a chunk
+
+    MAP      for segments of the last outer axis: vector loop { everything }
+    ROWS     for each outer index: for each phase: inner loops, the last a vector loop
+    LANES    for segments of the last outer axis: vector loop { for each phase: unrolled inner loops }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from npjit.codegen.cpp_kernel import KernelPrinter
+from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements
+from npjit.codegen.cpp_reduce import fold, loop
+from npjit.codegen.cpp_types import size
+from npjit.schedule.kernel import Phase
+
+
+class OuterPrinter(KernelPrinter):
+    """What the forms with outer axes share: chunk function, preamble, launch."""
+
+    def print(self) -> str:
+        self.struct()
+        with self.chunk("_chunk"):
+            self.unpack()
+            self.body()
+        with self.launcher():
+            self.writer.line(self.packed())
+            self.share(self.kernel.outer, self.kernel.phases)
+            run = f"api->parallel({self.name}_chunk, &a, n, grain);"
+            self.writer.line(f"if (n > 0) {run}")
+        return str(self.writer)
+
+    def body(self) -> None:
+        """The chunk function's text behind its arguments."""
+        raise NotImplementedError
+
+    def phases(self, loops: Iterable[Sequence[int]]) -> list[Statements]:
+        """Every phase's statements, given the loops of each; the preamble is written at once."""
+        level: dict[int, int] = {}
+        found = []
+        for phase, axes in zip(self.kernel.phases, loops, strict=True):
+            printer = PhasePrinter(self.values, phase, Levels(axes, level))
+            found.append(printer.print())
+            level |= {n: min(k, 0) for n, k in printer.level.items()}
+        for printed in found:
+            self.writer.lines(printed.levels[-1])
+        return found
+
+
+class MapPrinter(OuterPrinter):
+    """No inner axes: one vector loop does all phases."""
+
+    def body(self) -> None:
+        w = self.writer
+        axis = self.kernel.outer[-1]
+        merged = Phase((), tuple(self.kernel.instructions()))
+        printed = PhasePrinter(self.values, merged, Levels([axis], {})).print()
+        w.lines(printed.levels[-1])
+
+        def inside(low: str, high: str) -> None:
+            w.lines(printed.levels[0])
+            w.line("#pragma omp simd")
+            with w.block(f"for (i64 x{axis} = {low}; x{axis} < {high}; ++x{axis})"):
+                w.lines(printed.levels[1])
+
+        self.segments(self.kernel.outer, inside)
+
+
+class RowsPrinter(OuterPrinter):
+    """One outer index after the other; the inner axes in vectors."""
+
+    def body(self) -> None:
+        w = self.writer
+        self.rows()
+        found = self.phases(p.axes for p in self.kernel.phases)
+        outer = self.kernel.outer
+        self.decode(outer, f"x{outer[-1]}")
+        with w.block("for (i64 t = begin; t < end; ++t)"):
+            for phase, printed in zip(self.kernel.phases, found, strict=True):
+                self._phase(phase, printed)
+            self.carry(outer)
+
+    def _phase(self, phase: Phase, printed: Statements) -> None:
+        w = self.writer
+        if not phase.axes:
+            w.lines(printed.levels[0])
+            return
+        loops = [loop(fold(n, i, self.values)) for n, i in printed.reduces]
+        for a in loops:
+            w.lines(a.before())
+        last = phase.axes[-1]
+        text = printed.levels.pop(len(phase.axes), [])
+
+        def inside() -> None:
+            self.vector_loop(phase, "0", size(self.kernel.axes[last].extent), text, loops)
+
+        self.nest(phase.axes[:-1], printed, 0, inside)
+        for a in loops:
+            w.lines(a.fold.finish(a.results()))
+
+
+class LanesPrinter(OuterPrinter):
+    """A few literal inner steps: they are unrolled within each lane of the last outer axis."""
+
+    def body(self) -> None:
+        w = self.writer
+        axis = self.kernel.outer[-1]
+        found = self.phases_in_lanes(axis)
+
+        def inside(low: str, high: str) -> None:
+            for printed in found:
+                w.lines(printed.levels[0])
+            w.line("#pragma omp simd")
+            with w.block(f"for (i64 x{axis} = {low}; x{axis} < {high}; ++x{axis})"):
+                for phase, printed in zip(self.kernel.phases, found, strict=True):
+                    self._phase(phase, printed)
+
+        self.segments(self.kernel.outer, inside)
+
+    def phases_in_lanes(self, axis: int) -> list[Statements]:
+        """Every phase's statements; the lanes' axis is the outermost loop of each."""
+        level: dict[int, int] = {}
+        found = []
+        for phase in self.kernel.phases:
+            printer = PhasePrinter(self.values, phase, Levels([axis, *phase.axes], level))
+            found.append(printer.print())
+            level |= {n: min(k, 1) for n, k in printer.level.items()}
+        for printed in found:
+            self.writer.lines(printed.levels[-1])
+        return found
+
+    def _phase(self, phase: Phase, printed: Statements) -> None:
+        w = self.writer
+        folds = [fold(n, i, self.values) for n, i in printed.reduces]
+        for f in folds:
+            starts = zip(f.cells, f.initial(), strict=True)
+            w.lines(f"{kind} {name} = {start};" for (kind, name), start in starts)
+
+        def inside() -> None:
+            for f in folds:
+                w.lines(f.take([c for _, c in f.cells], f.items(self.position(phase.axes))))
+
+        self.nest(phase.axes, printed, 1, inside)
+        for f in folds:
+            w.lines(f.finish([c for _, c in f.cells]))

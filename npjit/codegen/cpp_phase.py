@@ -1,0 +1,284 @@
+"""One phase of a kernel as C++ statements, each at the loop level where it belongs.
+
+In: the phase and the order of its loops. Out: `Statements`, the text per level: level -1 depends on no axis, level 0
+on outer axes only, level k on the k-th loop of the phase. Printing a value at its own level is the hoisting of
+invariants; stores and accumulator steps stand at the innermost level.
+
+    v1: float64 = b0[s0*i0 + i1]            level 2:   const f64 v1 = mem0[s0*x0 + x1];
+    v2: float64 = b1[i0]                    level 0:   const f64 v2 = mem1[x0];
+    v3: float64 = subtract v1 v2            level 2:   const f64 v3 = v1 - v2;
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from npjit.codegen.cpp_types import constant, ctype, factor, is_complex, plane, planes, size
+from npjit.core.op import Op
+from npjit.schedule.kernel import (
+    Access,
+    Apply,
+    Bound,
+    Const,
+    Coordinate,
+    DType,
+    Extent,
+    Inside,
+    Instr,
+    Kernel,
+    Load,
+    Phase,
+    Reduce,
+    Scalar,
+    Store,
+)
+
+
+class Values:
+    """How C++ refers to each value of a kernel: a name, or the text of a constant."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.instructions: dict[int, Instr] = dict(kernel.instructions())
+
+    def dtype(self, number: int) -> DType:
+        """The element type of a value."""
+        instr = self.instructions[number]
+        assert not isinstance(instr, Store), "a store has no value"
+        return instr.dtype
+
+    def whole(self, number: int) -> str:
+        """A value as one expression; complex ones as an aggregate."""
+        if is_complex(self.dtype(number)):
+            re, im = self.parts(number)
+            return f"{ctype(self.dtype(number))}{{{re}, {im}}}"
+        instr = self.instructions[number]
+        return constant(instr.value) if isinstance(instr, Const) else f"v{number}"
+
+    def parts(self, number: int) -> tuple[str, str]:
+        """The planes of a complex value."""
+        instr = self.instructions[number]
+        return planes(instr.value) if isinstance(instr, Const) else (f"v{number}r", f"v{number}i")
+
+    def converted(self, number: int, dtype: DType) -> str:
+        """A value as an expression of another dtype."""
+        text = self.whole(number)
+        return text if self.dtype(number) == dtype else f"nj_cast<{ctype(dtype)}>({text})"
+
+    def names(self, number: int) -> list[tuple[str, str]]:
+        """(type, name) of the variables that hold a value."""
+        dtype = self.dtype(number)
+        if is_complex(dtype):
+            return [(plane(dtype), name) for name in self.parts(number)]
+        return [(ctype(dtype), f"v{number}")]
+
+
+@dataclass
+class Statements:
+    """The text of a phase by level, and what its values need from outside."""
+
+    levels: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    reduces: list[tuple[int, Reduce]] = field(default_factory=list)
+    # values of earlier phases that are used here
+    imported: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Where values are available: the phase's loops from the outside in, and values of earlier phases by level."""
+
+    loops: Sequence[int]
+    earlier: Mapping[int, int]
+    # elements between neighbours in a "row" buffer, and what is added: strips keep one row per lane
+    row_scale: str = ""
+    row_lane: str = ""
+
+    @property
+    def innermost(self) -> int:
+        return len(self.loops)
+
+    def of_axis(self, axis: int) -> int:
+        """The loop level at which an axis has its value; outer axes have it at level 0."""
+        return self.loops.index(axis) + 1 if axis in self.loops else 0
+
+
+class PhasePrinter:
+    """Prints the instructions of one phase; `level` then holds the level of each value."""
+
+    def __init__(self, values: Values, phase: Phase, levels: Levels) -> None:
+        self.values = values
+        self.phase = phase
+        self.levels = levels
+        self.level: dict[int, int] = dict(levels.earlier)
+        self.out = Statements()
+        self._stored = {i.access.buffer for _, i in phase.body if isinstance(i, Store)}
+
+    def print(self) -> Statements:
+        """The phase's statements."""
+        own = {n for n, _ in self.phase.body}
+        for number, instr in self.phase.body:
+            for used in operands(instr):
+                if used not in own and used not in self.out.imported:
+                    if not isinstance(self.values.instructions[used], Const):
+                        self.out.imported.append(used)
+            self.level[number] = self._level(instr)
+            if isinstance(instr, Reduce):
+                self.out.reduces.append((number, instr))
+            elif isinstance(instr, Store):
+                self._emit(number, self._store(instr))
+            elif not isinstance(instr, Const):
+                self._emit(number, self._define(number, instr))
+        return self.out
+
+    def _emit(self, number: int, lines: list[str]) -> None:
+        self.out.levels[self.level[number]] += lines
+
+    # ------------------------------------------------------------ levels
+
+    def _level(self, instr: Instr) -> int:
+        if isinstance(instr, Store | Reduce):
+            return self.levels.innermost
+        found = [self.level[used] for used in operands(instr)]
+        if isinstance(instr, Load):
+            found += [self.levels.of_axis(axis) for axis, _ in instr.access.strides]
+            found += [self.levels.of_axis(b.axis) for b in instr.within]
+            buffer = instr.access.buffer
+            if buffer in self._stored:
+                return self.levels.innermost
+            if self.values.kernel.buffers[buffer].role != "in":
+                found.append(0)
+        elif isinstance(instr, Inside):
+            found += [self.levels.of_axis(b.axis) for b in instr.within]
+        elif isinstance(instr, Coordinate):
+            found.append(self.levels.of_axis(instr.axis))
+        return max(found, default=-1)
+
+    # ------------------------------------------------------------ instructions
+
+    def _define(self, number: int, instr: Instr) -> list[str]:
+        if isinstance(instr, Apply):
+            return self._apply(number, instr)
+        if isinstance(instr, Load):
+            return self._declare(number, self._load(instr))
+        if isinstance(instr, Inside):
+            zero = f"{plane(instr.dtype)}()"
+            held = condition(instr.within)
+            return self._declare(number, [f"{held} ? {v} : {zero}" for v in self._all(instr.arg)])
+        if isinstance(instr, Coordinate):
+            start = "" if instr.start == 0 else f"{size(instr.start)} + "
+            step = "" if instr.step == 1 else f"{factor(instr.step)} * "
+            return self._declare(number, [f"{start}{step}x{instr.axis}"])
+        if isinstance(instr, Extent):
+            return self._declare(number, [_converted(instr.dtype, f"i64({size(instr.size)})")])
+        assert isinstance(instr, Scalar)
+        return self._scalar(number, instr)
+
+    def _declare(self, number: int, expressions: Sequence[str]) -> list[str]:
+        named = zip(self.values.names(number), expressions, strict=True)
+        return [f"const {kind} {name} = {text};" for (kind, name), text in named]
+
+    def _all(self, number: int) -> Sequence[str]:
+        if is_complex(self.values.dtype(number)):
+            return self.values.parts(number)
+        return [self.values.whole(number)]
+
+    def _scalar(self, number: int, instr: Scalar) -> list[str]:
+        given = self.values.kernel.scalars[instr.number]
+        if is_complex(given):
+            parts = [f"arg{instr.number}r", f"arg{instr.number}i"]
+            return self._declare(number, [f"{plane(instr.dtype)}({p})" for p in parts])
+        return self._declare(number, [_converted(instr.dtype, f"arg{instr.number}")])
+
+    def _apply(self, number: int, instr: Apply) -> list[str]:
+        text = row_text(instr.op, instr, [self.values.dtype(a) for a in instr.args])
+        places = self._places(instr.args)
+        if isinstance(text, tuple):
+            return self._declare(number, [t.format(*places[0], **places[1]) for t in text])
+        value = text.format(*places[0], **places[1])
+        if not is_complex(instr.dtype):
+            return self._declare(number, [value])
+        both = [f"v{number}.re", f"v{number}.im"]
+        return [f"const {ctype(instr.dtype)} v{number} = {value};", *self._declare(number, both)]
+
+    def _places(self, args: Sequence[int]) -> tuple[list[str], dict[str, str]]:
+        """What {0}, {0r} and {0i} of a row's text stand for."""
+        named = {}
+        for i, a in enumerate(args):
+            if is_complex(self.values.dtype(a)):
+                named[f"{i}r"], named[f"{i}i"] = self.values.parts(a)
+        return [self.values.whole(a) for a in args], named
+
+    def _load(self, instr: Load) -> list[str]:
+        held = condition(instr.within)
+        texts = [
+            f"nj_truth({e})" if instr.dtype.kind == "b" else e
+            for e in self._elements(instr.access, instr.dtype)
+        ]
+        return [f"{held} ? {e} : {plane(instr.dtype)}()" if held else e for e in texts]
+
+    def _store(self, instr: Store) -> list[str]:
+        dtype = self.values.dtype(instr.value)
+        places = self._elements(instr.access, dtype)
+        return [f"{e} = {v};" for e, v in zip(places, self._all(instr.value), strict=True)]
+
+    def _elements(self, access: Access, dtype: DType) -> list[str]:
+        """The memory of an element: one lvalue, or one for each plane."""
+        index = self._index(access)
+        if not is_complex(dtype):
+            return [f"mem{access.buffer}[{index}]"]
+        doubled = "" if index == "0" else f"2 * ({index}) + "
+        return [f"mem{access.buffer}[{doubled}{part}]" for part in (0, 1)]
+
+    def _index(self, access: Access) -> str:
+        is_row = self.values.kernel.buffers[access.buffer].role == "row"
+        parts = [_product(stride, f"x{axis}") for axis, stride in access.strides if stride != 0]
+        parts += [_product(stride, self.values.whole(value)) for value, stride in access.gathers]
+        if access.offset != 0 or not parts:
+            parts.append(size(access.offset))
+        index = " + ".join(parts)
+        if is_row and self.levels.row_scale:
+            return f"({index}) * {self.levels.row_scale} + {self.levels.row_lane}"
+        return index
+
+
+def operands(instr: Instr) -> tuple[int, ...]:
+    """The values that an instruction uses."""
+    if isinstance(instr, Apply):
+        return instr.args
+    if isinstance(instr, Inside | Reduce):
+        return (instr.arg,)
+    if isinstance(instr, Load):
+        return tuple(v for v, _ in instr.access.gathers)
+    if isinstance(instr, Store):
+        return (instr.value, *(v for v, _ in instr.access.gathers))
+    return ()
+
+
+def row_text(op: Op, instr: Apply, dtypes: Sequence[DType]) -> str | tuple[str, str]:
+    """The C text of a row for these argument types."""
+    mixed = any(is_complex(d) for d in (*dtypes, instr.dtype))
+    text = op.complex_c if mixed and op.complex_c else op.c
+    if callable(text):
+        text = text(instr.params, tuple(dtypes), instr.dtype)
+    assert text, f"the row {op.name} has no C text for {[str(d) for d in dtypes]}"
+    return text
+
+
+def condition(within: Sequence[Bound]) -> str:
+    """Whether all bounds hold; empty for none."""
+    parts = []
+    for b in within:
+        if b.lo != 0:
+            parts.append(f"x{b.axis} >= {size(b.lo)}")
+        parts.append(f"x{b.axis} < {size(b.hi)}")
+    return f"({' && '.join(parts)})" if parts else ""
+
+
+def _product(stride: object, name: str) -> str:
+    return name if stride == 1 else f"{factor(stride)}*{name}"  # type: ignore[arg-type]
+
+
+def _converted(dtype: DType, text: str) -> str:
+    return f"nj_cast<{ctype(dtype)}>({text})"

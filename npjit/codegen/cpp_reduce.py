@@ -1,0 +1,302 @@
+"""Reductions as C++: how values are folded into a few cells, and how a vector loop does that fast.
+
+A `Fold` is the meaning: the types of its cells, their initial values, the statement that takes in one more value, and the
+result. Strips of columns, unrolled loops and the joining of the threads' results fold cell by cell. A `Loop` is the form for
+one long vector loop: it adds reduction clauses and block sums, and leaves what a fold's cells would hold.
+
+    sum of f64      cells acc5         acc5 = acc5 + v4              loop: blocks of 128 into nj_cascade
+    max of f64      cells acc5         acc5 = nj_maximum(acc5, v4)   loop: max and an integer NaN flag
+    argmax          cells acc5, at5    better ? (v4, position)  loop: blocks of 128 into nj_argument
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from npjit.codegen.cpp_phase import Values
+from npjit.codegen.cpp_types import constant, ctype, floating, is_complex, plane, stored
+from npjit.core.op import Literal
+from npjit.schedule.kernel import DType, Reduce
+
+# values per block: sums of this many are added pairwise, as NumPy does
+BLOCK = 128
+_SINGLE = np.dtype("f4")
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One value at a time into cells; see the module's docstring."""
+
+    number: int
+    instr: Reduce
+    values: Values
+
+    @property
+    def style(self) -> str:
+        assert self.instr.op.reduction is not None
+        style = self.instr.op.reduction.style
+        if self.accumulator.kind == "b":
+            # + and max of bools are "or", * and min are "and"
+            return {"sum": "any", "max": "any", "product": "all", "min": "all"}.get(style, style)
+        return style
+
+    @property
+    def accumulator(self) -> DType:
+        """The type that is accumulated in."""
+        assert self.instr.op.reduction is not None
+        style = self.instr.op.reduction.style
+        dtype = self.instr.dtype
+        if style in ("argmin", "argmax"):
+            dtype = self.values.dtype(self.instr.arg)
+        if style in ("any", "all"):
+            dtype = np.dtype("?")
+        return _SINGLE if dtype == np.dtype("f2") else dtype
+
+    @property
+    def cells(self) -> list[tuple[str, str]]:
+        """(type, name) of each cell."""
+        if is_complex(self.accumulator):
+            names = [f"acc{self.number}r", f"acc{self.number}i"]
+            return [(plane(self.accumulator), name) for name in names]
+        return [(stored(self.accumulator), f"acc{self.number}")]
+
+    def initial(self) -> list[str]:
+        """What the cells hold before the first value."""
+        if self.style in ("min", "max"):
+            least = _least(self.accumulator, self.style == "max")
+        elif self.style in ("product", "all"):
+            least = "1"
+        else:
+            least = "0"
+        if is_complex(self.accumulator) and self.style == "product":
+            return ["1", "0"]
+        return [least] * len(self.cells)
+
+    def items(self, position: str) -> list[str]:
+        """One value of the loop, as the cells' types."""
+        number = self.instr.arg
+        if is_complex(self.accumulator):
+            if is_complex(self.values.dtype(number)):
+                return list(self.values.parts(number))
+            return [f"{plane(self.accumulator)}({self.values.whole(number)})", "0"]
+        return [self.values.converted(number, self.accumulator)]
+
+    def take(self, cells: Sequence[str], items: Sequence[str]) -> list[str]:
+        """Statements that fold one more value into the cells."""
+        joined = {"sum": "{} + {}", "any": "{} | {}", "all": "{} & {}"}.get(self.style)
+        if joined is not None:
+            pairs = zip(cells, items, strict=True)
+            return [f"{c} = {joined.format(c, i)};" for c, i in pairs]
+        calls = {"product": "{} * {}", "max": "nj_maximum({}, {})", "min": "nj_minimum({}, {})"}
+        call = calls[self.style]
+        if len(cells) == 1:
+            return [f"{cells[0]} = {call.format(cells[0], items[0])};"]
+        kind = ctype(self.accumulator)
+        both = call.format(*(f"{kind}{{{', '.join(parts)}}}" for parts in (cells, items)))
+        name = f"better{self.number}"
+        return [
+            f"const {kind} {name} = {both};",
+            f"{cells[0]} = {name}.re;",
+            f"{cells[1]} = {name}.im;",
+        ]
+
+    def finish(self, cells: Sequence[str]) -> list[str]:
+        """Define the reduction's value."""
+        names = self.values.names(self.number)
+        same = self.accumulator == self.instr.dtype or is_complex(self.accumulator)
+        texts = cells if same else [f"nj_cast<{ctype(self.instr.dtype)}>({c})" for c in cells]
+        return [f"const {t} {n} = {c};" for (t, n), c in zip(names, texts, strict=True)]
+
+
+class ArgFold(Fold):
+    """Position of the first extreme; NaN wins. The cells are the best value and its position."""
+
+    @property
+    def cells(self) -> list[tuple[str, str]]:
+        return [(stored(self.accumulator), f"acc{self.number}"), ("i64", f"at{self.number}")]
+
+    def initial(self) -> list[str]:
+        return ["0", "-1"]
+
+    def items(self, position: str) -> list[str]:
+        return [self.values.converted(self.instr.arg, self.accumulator), position]
+
+    def take(self, cells: Sequence[str], items: Sequence[str]) -> list[str]:
+        sign = ">" if self.style == "argmax" else "<"
+        (best, where), (value, position) = cells, items
+        # bitwise, so that no branch stands in the way of vectors
+        better = f"({value} {sign} {best}) | (({value} != {value}) & ({best} == {best}))"
+        name = f"better{self.number}"
+        return [
+            f"const b1 {name} = ({where} < 0) | {better};",
+            f"{best} = {name} ? {value} : {best};",
+            f"{where} = {name} ? {position} : {where};",
+        ]
+
+    def finish(self, cells: Sequence[str]) -> list[str]:
+        return [f"const {ctype(self.instr.dtype)} v{self.number} = {cells[1]};"]
+
+
+def fold(number: int, instr: Reduce, values: Values) -> Fold:
+    """The fold of a reduction."""
+    assert instr.op.reduction is not None
+    is_position = instr.op.reduction.style in ("argmin", "argmax")
+    return (ArgFold if is_position else Fold)(number, instr, values)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A fold as one vector loop. This base form carries the cells themselves, one value after the other."""
+
+    fold: Fold
+
+    # whether the loop over values may be a vector loop, and whether it must be cut in blocks
+    simd = False
+    blocked = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.fold.number}"
+
+    def before(self) -> list[str]:
+        """Statements in front of all loops."""
+        pairs = zip(self.fold.cells, self.fold.initial(), strict=True)
+        return [f"{kind} {name} = {start};" for (kind, name), start in pairs]
+
+    def before_block(self) -> list[str]:
+        """Statements in front of each block."""
+        return []
+
+    def clauses(self) -> list[str]:
+        """Reduction clauses of the vector loop."""
+        return []
+
+    def step(self, position: str, lane: str) -> list[str]:
+        """Statements for one value; `lane` is its place within the block."""
+        return self.fold.take([name for _, name in self.fold.cells], self.fold.items(position))
+
+    def after_block(self, length: str, position: str) -> list[str]:
+        """Statements behind each block of `length` values; `position` is that of its first."""
+        return []
+
+    def results(self) -> list[str]:
+        """What the fold's cells would hold now."""
+        return [name for _, name in self.fold.cells]
+
+
+class ClauseLoop(Loop):
+    """Sums of integers, products, any and all: OpenMP has the reduction."""
+
+    simd = True
+
+    def clauses(self) -> list[str]:
+        sign = {"sum": "+", "product": "*", "any": "|", "all": "&"}[self.fold.style]
+        return [f"reduction({sign}:acc{self.name})"]
+
+
+class SumLoop(Loop):
+    """A floating-point sum: block sums, then a cascade of them. Complex planes are summed apart."""
+
+    simd = True
+    blocked = True
+
+    def _cells(self) -> list[tuple[str, str, str]]:
+        return [(kind, name, f"sum{name[3:]}") for kind, name in self.fold.cells]
+
+    def before(self) -> list[str]:
+        return [f"nj_cascade<{kind}> {cascade};" for kind, _, cascade in self._cells()]
+
+    def before_block(self) -> list[str]:
+        return [f"{kind} {name} = 0;" for kind, name, _ in self._cells()]
+
+    def clauses(self) -> list[str]:
+        return [f"reduction(+:{name})" for _, name, _ in self._cells()]
+
+    def after_block(self, length: str, position: str) -> list[str]:
+        return [f"{cascade}.push({name});" for _, name, cascade in self._cells()]
+
+    def results(self) -> list[str]:
+        return [f"{cascade}.total()" for _, _, cascade in self._cells()]
+
+
+class ExtremeLoop(Loop):
+    """min and max of real numbers; a NaN raises an integer flag, which vectors carry better than a NaN."""
+
+    simd = True
+
+    @property
+    def _flag(self) -> str:
+        """The flag's type, as wide as the values; empty when there is no NaN."""
+        dtype = self.fold.accumulator
+        return f"i{dtype.itemsize * 8}" if dtype.kind == "f" else ""
+
+    def before(self) -> list[str]:
+        return super().before() + ([f"{self._flag} nan{self.name} = 0;"] if self._flag else [])
+
+    def clauses(self) -> list[str]:
+        both = [f"reduction({self.fold.style}:acc{self.name})"]
+        return both + ([f"reduction(|:nan{self.name})"] if self._flag else [])
+
+    def step(self, position: str, lane: str) -> list[str]:
+        value, best = self.fold.items(position)[0], f"acc{self.name}"
+        sign = ">" if self.fold.style == "max" else "<"
+        steps = [f"{best} = {value} {sign} {best} ? {value} : {best};"]
+        return steps + ([f"nan{self.name} |= {value} != {value};"] if self._flag else [])
+
+    def results(self) -> list[str]:
+        best = f"acc{self.name}"
+        if not self._flag:
+            return [best]
+        nan = floating(np.nan, self.fold.accumulator)
+        return [f"nan{self.name} ? {nan} : {best}"]
+
+
+class ArgLoop(Loop):
+    """argmin and argmax: a block's values are kept, its extreme found, and located only when it wins."""
+
+    simd = True
+    blocked = True
+
+    @property
+    def _kind(self) -> str:
+        return stored(self.fold.accumulator)
+
+    def before(self) -> list[str]:
+        sign = 1 if self.fold.style == "argmax" else -1
+        return [
+            f"nj_argument<{self._kind}, {sign}> acc{self.name};",
+            f"{self._kind} block{self.name}[{BLOCK}];",
+        ]
+
+    def step(self, position: str, lane: str) -> list[str]:
+        return [f"block{self.name}[{lane}] = {self.fold.items(position)[0]};"]
+
+    def after_block(self, length: str, position: str) -> list[str]:
+        return [f"acc{self.name}.push(block{self.name}, {length}, {position});"]
+
+    def results(self) -> list[str]:
+        return [f"acc{self.name}.best", f"acc{self.name}.at"]
+
+
+def loop(made: Fold) -> Loop:
+    """The vector loop of a fold."""
+    dtype = made.accumulator
+    if made.style in ("argmin", "argmax"):
+        return (Loop if is_complex(dtype) else ArgLoop)(made)
+    if made.style == "sum" and dtype.kind in "fc":
+        return SumLoop(made)
+    if made.style in ("min", "max"):
+        return (Loop if is_complex(dtype) else ExtremeLoop)(made)
+    return (Loop if is_complex(dtype) else ClauseLoop)(made)
+
+
+def _least(dtype: DType, for_max: bool) -> str:
+    """The value that every other one beats."""
+    if dtype.kind in "fc":
+        part = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+        return floating(-np.inf if for_max else np.inf, part)
+    limits = np.iinfo(dtype)
+    return constant(Literal.of(limits.min if for_max else limits.max, dtype))

@@ -1,0 +1,178 @@
+"""The C++ prelude: functions that give NumPy's result, called by printed kernels.
+
+In: the text of a translation unit and the vector math functions of the compiler. Out: what the
+text needs of the prelude, ready to paste in front of it (behind runtime/abi.h):
+
+    prelude_text("... v1 = nj_sin(v0); ...", vector=frozenset({"sin"}))
+
+Types      i8 i16 i32 i64 u8 u16 u32 u64, b1 (is `bool`), f16 (a struct), f32, f64,
+           c64 = cplx<f32>, c128 = cplx<f64> (struct {T re, im;}; aggregate: `c128{re, im}`).
+           Arrays of b1 are declared `u8*`, loaded by nj_truth(p[i]) and stored as `p[i] = c`: so
+           gcc vectorises a choice by a loaded b1, and bytes other than 0 and 1 count as true.
+Operators  C++ + - * and unary - work for every type but b1 (the result on narrow ints is promoted:
+           assign it to the declared type), / for f16 f32 f64 c64 c128 (true division,
+           complex by Smith's method), == != < <= > >= for all (complex: NumPy's lexicographic
+           order), & | ^ ~ for ints and & | ^ ! for b1. f16 computes in f32 and rounds after each.
+           f16 and cplx also have += *=.
+
+Functions are `static inline`, overloaded by type, named nj_<NumPy's name>. R: f16 f32 f64. I: the
+ints. C: c64 c128. A function of two arguments takes both of one type: cast first with nj_cast.
+
+Casts      To nj_cast<To>(From)            every pair of types, NumPy's result for NaN and overflow
+           b1 nj_truth(u8 byte)            the b1 that a byte of a b1 array stands for
+R          nj_sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh
+           exp exp2 expm1 log log2 log10 log1p sqrt cbrt floor ceil trunc rint
+           reciprocal square fabs deg2rad rad2deg degrees radians spacing erf erfc (x) -> R
+           arctan2 power float_power hypot copysign nextafter logaddexp logaddexp2 heaviside
+           fmod remainder floor_divide fmax fmin maximum minimum (x, y) -> R
+           isnan isinf isfinite signbit (x) -> b1      sign absolute negative positive (x) -> R
+           modf_fraction modf_whole frexp_mantissa (x) -> R      frexp_exponent (x) -> i32
+           ldexp (R x, i32 or i64 n) -> R              fma(x, y, z) -> R, one rounding
+           round_half(f32) -> f32                      f16 rounding kept in an f32
+I          nj_floor_divide remainder fmod power left_shift right_shift gcd lcm maximum minimum
+           fmax fmin (x, y) -> I           absolute sign negative square reciprocal (x) -> I
+           bitwise_count (x) -> u8         power's exponent must be >= 0 (NumPy raises: a CHECK)
+b1         nj_maximum minimum fmax fmin (x, y), absolute(x)
+C          nj_sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh
+           exp exp2 expm1 log log2 log10 log1p sqrt reciprocal square conjugate negative positive
+           sign rint (x) -> C              power maximum minimum fmax fmin (x, y) -> C
+           absolute angle real imag (x) -> the real type      isnan isinf isfinite (x) -> b1
+Choice     T nj_select(b1 c, T a, T b)     where
+Reductions nj_cascade<T> s;                pairwise sum of f32 f64 c64 c128, error at most NumPy's
+             for (i64 b = lo; b < hi; b += NJ_BLOCK(T)) {
+               const i64 m = nj_size_min(NJ_BLOCK(T), hi - b);
+               T t = 0;
+               #pragma omp simd reduction(+ : t)
+               for (i64 j = 0; j < m; ++j) t += v(b + j);
+               s.push(t);
+             }
+             s.total()                         0 when nothing was pushed
+           nj_lowest<T>() nj_highest<T>()      where a max, a min starts (-inf, the smallest int)
+           nj_or_nan(extreme, flag) -> R       NaN if flag: max by lanes ignores NaN, so reduce
+                                               (max : t) beside (| : flag), flag |= (v != v), with
+                                               an i32 flag for f32 and an i64 flag for f64
+           nj_argument<T, sign> s;             argmax (1), argmin (-1): first occurrence, NaN wins
+             s.push(const T* values, i64 count, i64 first_position); s.at
+Indices    nj_wrap_index(i64 i, i64 n, i32* failed) -> i64             the cold path of a check
+           nj_size_floordiv nj_size_mod nj_size_min nj_size_max (i64, i64) -> i64
+Products   nj_multiply_add(x, y, z)            x * y + z for f32 f64, fused where the machine can
+           nj_dot<T>(n, a, sa, b, sb) -> T     (T b1: u8 arrays, u8 result)
+           nj_gemv<T>(m, n, a, a0, a1, x, sx, y, sy)                   y[m] = a[m, n] x[n]
+           nj_gemm<T>(m, n, k, a, a0, a1, b, b0, b1, c, c0, c1)        c[m, n] = a[m, k] b[k, n]
+           strides in elements, any T (ints wrap, b1 is or of and, f16 sums in f32)
+
+A paragraph of a header ends at a blank line and defines the names that its lines at the margin
+declare. `// without sin` in its first line keeps it for compilers that cannot call libmvec's sin.
+"""
+
+import functools
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+# Header, and the types that a unit must mention before it may get one of its paragraphs.
+_HEADERS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("types.h", frozenset()),
+    ("core.h", frozenset()),
+    ("polynomial.h", frozenset()),
+    ("math.h", frozenset()),
+    ("reduce.h", frozenset()),
+    ("linalg.h", frozenset()),
+    ("half.h", frozenset({"f16"})),
+    ("complex.h", frozenset({"cplx", "c64", "c128"})),
+)
+
+# What libm calls NumPy's functions, where the names differ.
+_LIBM_NAMES = {
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "power": "pow",
+}
+_TWO_ARGUMENTS = ("atan2", "pow", "hypot")
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_DECLARED = re.compile(
+    r"^(?:template <[^;{}]*?>\s*)?(?:static|__attribute__|f32|f64|double|float)"
+    r"[^;{}=]*?(\bnj_\w+)\("
+    r"|^(?:template <.*?> )?struct (\w+)"
+    r"|^template <> inline \w+ (nj_\w+)"
+    r"|^template <class T> using (\w+)"
+    r"|^typedef .*?(\w+);"
+    r"|^#\s*define (\w+)"
+    r"|^static const .*?(\w+)\[",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Some lines of a header: what they define, what they use, and when they may be taken."""
+
+    text: str
+    defines: frozenset[str]
+    uses: frozenset[str]
+    types: frozenset[str]
+    without: str | None
+
+
+def prelude_text(code: str, vector: Iterable[str] = ()) -> str:
+    """The part of the prelude that `code` needs, when `vector` lists what libmvec offers."""
+    vector = frozenset(vector)
+    types, *others = _paragraphs()
+    paragraphs = [types, *_declarations(vector), *(p for p in others if p.without not in vector)]
+    needed = set(_IDENTIFIER.findall(code))
+    taken: set[int] = set()
+    grew = True
+    while grew:
+        grew = False
+        for index, paragraph in enumerate(paragraphs):
+            if index in taken or needed.isdisjoint(paragraph.defines):
+                continue
+            if paragraph.types and needed.isdisjoint(paragraph.types):
+                continue
+            taken.add(index)
+            needed |= paragraph.uses
+            grew = True
+    return "\n".join(paragraphs[index].text for index in sorted(taken)) + "\n"
+
+
+@functools.cache
+def _declarations(vector: frozenset[str]) -> tuple[Paragraph, ...]:
+    """Declarations by which gcc may call libmvec, under names that it takes for no built-in."""
+    numpy_names = {libm: name for name, libm in _LIBM_NAMES.items()}
+    found = []
+    for name in sorted(vector):
+        single = name.endswith("f") and name[:-1] in vector
+        base = name[:-1] if single else name
+        kind = "f32" if single else "f64"
+        arguments = f"{kind}, {kind}" if base in _TWO_ARGUMENTS else kind
+        attributes = '__attribute__((simd("notinbranch"), const, nothrow))'
+        declared = f'nj_{numpy_names.get(base, base)}({arguments}) __asm__("{name}");'
+        found.append(_parse(f"{attributes} {kind} {declared}", frozenset()))
+    return tuple(found)
+
+
+@functools.cache
+def _paragraphs() -> tuple[Paragraph, ...]:
+    folder = Path(__file__).parent
+    found = []
+    for name, types in _HEADERS:
+        _, *texts = (folder / name).read_text().split("\n\n")
+        found += [_parse(text.strip("\n"), types) for text in texts]
+    return tuple(found)
+
+
+def _parse(text: str, types: frozenset[str]) -> Paragraph:
+    condition = re.match(r"// without (\w+)\n", text)
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("//")]
+    body = "\n".join(lines)
+    declared = (next(filter(None, match.groups())) for match in _DECLARED.finditer(body))
+    uses = frozenset(_IDENTIFIER.findall(body))
+    without = condition.group(1) if condition else None
+    return Paragraph(body, frozenset(declared), uses, types, without)

@@ -1,0 +1,84 @@
+// Reductions: pairwise sums, identities of extremes, and the positions of extremes.
+
+// A sum of this many values by vector lanes goes through at most 16 roundings and a few for the lanes.
+#if defined(__AVX512F__)
+#define NJ_VECTOR_BYTES 64
+#elif defined(__AVX__)
+#define NJ_VECTOR_BYTES 32
+#else
+#define NJ_VECTOR_BYTES 16
+#endif
+#define NJ_BLOCK(T) ((i64)(16 * NJ_VECTOR_BYTES / sizeof(T)))
+
+// Merges the sums of blocks like the digits of a binary counter: error at most NumPy's pairwise sum.
+template <class T> struct nj_cascade {
+  T level[64];
+  u64 count = 0;
+  void push(T block) {
+    i32 k = 0;
+    for (u64 c = count++; c & 1; c >>= 1) block = level[k++] + block;
+    level[k] = block;
+  }
+  T total() const {
+    T sum = T();
+    i32 k = 0;
+    b1 first = true;
+    for (u64 c = count; c != 0; c >>= 1, ++k) {
+      if (!(c & 1)) continue;
+      sum = first ? level[k] : level[k] + sum;
+      first = false;
+    }
+    return sum;
+  }
+};
+
+// What a maximum starts from, and a minimum: every value is at least, at most, this.
+template <class T> static inline T nj_lowest() {
+  return nj_integer<T>::is_signed ? (T)(1ull << (nj_integer<T>::width - 1)) : (T)0;
+}
+template <> inline b1 nj_lowest<b1>() { return false; }
+template <> inline f32 nj_lowest<f32>() { return -__builtin_inff(); }
+template <> inline f64 nj_lowest<f64>() { return -__builtin_inf(); }
+
+template <class T> static inline T nj_highest() {
+  const u64 ones = ~0ull >> (64 - nj_integer<T>::width);
+  return (T)(nj_integer<T>::is_signed ? ones >> 1 : ones);
+}
+template <> inline b1 nj_highest<b1>() { return true; }
+template <> inline f32 nj_highest<f32>() { return __builtin_inff(); }
+template <> inline f64 nj_highest<f64>() { return __builtin_inf(); }
+
+// A maximum by lanes ignores NaN; `nan` (an i32 beside f32, an i64 beside f64) says that one was seen.
+static inline f32 nj_or_nan(f32 extreme, i32 nan) { return nan ? __builtin_nanf("") : extreme; }
+static inline f64 nj_or_nan(f64 extreme, i64 nan) { return nan ? __builtin_nan("") : extreme; }
+
+// The first position of the largest (sign 1) or smallest (sign -1) value; the first NaN beats all.
+// A block is searched only when its extreme, found by vector code, is better than all before.
+template <class T, i32 sign> struct nj_argument {
+  T best;
+  i64 at = -1;
+  b1 found_nan = false;
+  static b1 better(T a, T b) { return sign > 0 ? a > b : a < b; }
+  void take(const T* values, i64 count, i64 first) {
+    for (i64 j = 0; j < count && !found_nan; ++j) {
+      if (at >= 0 && !better(values[j], best) && !(values[j] != values[j])) continue;
+      best = values[j];
+      at = first + j;
+      found_nan = best != best;
+    }
+  }
+  // `count` values that stand at positions first, first + 1, ...
+  void push(const T* values, i64 count, i64 first) {
+    if (count <= 0 || found_nan) return;
+    if (at >= 0) {
+      const T reference = best;
+      i32 beaten = 0;
+#pragma omp simd reduction(| : beaten)
+      for (i64 j = 0; j < count; ++j) {
+        beaten |= better(values[j], reference) | (values[j] != values[j]);
+      }
+      if (!beaten) return;
+    }
+    take(values, count, first);
+  }
+};

@@ -1,0 +1,305 @@
+"""The C++ compiler: finds one, asks it what it can do, and turns units into shared objects.
+
+In: the text of a translation unit. Out: the path of a shared object in the disk cache, verified and
+ready to load. Without a compiler `find_compiler` returns None and the caller takes another backend:
+
+    compiler = find_compiler()
+    if compiler is not None:
+        path = compile_object(compiler, 'extern "C" int npjit_run() { return 0; }')
+
+A compiler is trusted only after it has built a small unit once; that proof is kept on disk.
+"""
+
+import functools
+import importlib.util
+import json
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from npjit.codegen.cache import Cache, digest, open_cache, temporary_cache
+
+Kind = Literal["gcc", "clang", "zig"]
+
+# Contraction, wrapping and aliasing: without them x*x - y*y is not 0 at x == y, integers do not
+# wrap, and an arena slot reused under another dtype is undefined. No standard library is linked:
+# the Python process has loaded what is called (libm, memcpy), and start-up files cost a third of
+# a small unit's time.
+_FLAGS = (
+    "-std=gnu++17",
+    "-march=native",
+    "-ffp-contract=off",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-exceptions",
+    "-fno-stack-protector",
+    "-fopenmp-simd",
+    "-shared",
+    "-fPIC",
+    "-nostdlib",
+    "-w",
+)
+# Splitting loops by their index makes triangular loops up to four times slower.
+_KIND_FLAGS: dict[Kind, tuple[str, ...]] = {
+    "gcc": ("-fno-split-loops",),
+    "clang": (),
+    "zig": (),
+}
+
+# Functions of libmvec that are within 4 ulp with NumPy's special values. erfc is not (1e13 ulp in
+# float64), and logf differs from NumPy's by up to 6 ulp: the prelude has its own.
+_VECTOR_ARGUMENTS = {
+    "v": "acos acosh asin asinh atan atanh cbrt cos cosh erf exp exp2 expm1 log log10 log1p log2"
+    " sin sinh tan tanh",
+    "vv": "atan2 hypot pow",
+}
+_VECTOR_PREFIXES = {
+    # One per instruction set that gcc may choose: it takes a declared function to have them all.
+    "x86_64": ("_ZGVbN{0}", "_ZGVcN{1}", "_ZGVdN{1}", "_ZGVeN{2}"),
+}
+
+_PROOF = 'extern "C" double npjit_proof(const double* x, long n) { return x[n] * 2.0; }\n'
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A command that builds shared objects, and what was learnt about it."""
+
+    kind: Kind
+    command: tuple[str, ...]
+    version: str
+    vector: frozenset[str]
+    """Math functions ("sin", "sinf") that its vector loops may call in libmvec."""
+
+    @functools.cached_property
+    def flags(self) -> tuple[str, ...]:
+        """What every unit is compiled with, optimisation aside."""
+        return _FLAGS + _KIND_FLAGS[self.kind]
+
+    @functools.cached_property
+    def identity(self) -> str:
+        """Text that changes whenever the same source could give another object."""
+        libraries = " ".join(sorted(self.vector))
+        return "\n".join([*self.command, self.version, *self.flags, libraries, cpu_features()])
+
+
+class CompileError(RuntimeError):
+    """A unit that does not compile; `path` holds its source and the compiler's whole output."""
+
+    def __init__(self, path: Path, first_line: str) -> None:
+        super().__init__(f"{first_line} (source and log in {path})")
+        self.path = path
+
+
+def find_compiler() -> Compiler | None:
+    """$CXX, g++, clang++, then the ziglang wheel: the first one that works."""
+    return _find(os.environ.get("CXX", ""), os.environ.get("PATH", ""), open_cache())
+
+
+def compile_object(compiler: Compiler, source: str, *, optimise: str = "-O3") -> Path:
+    """The shared object of one unit, from the cache or built now."""
+    cache = open_cache()
+    key = digest("object", compiler.identity, optimise, source)
+    found = cache.object_path(key)
+    if found is not None:
+        return found
+    try:
+        return _build(compiler, source, optimise, cache, key)
+    except OSError:
+        # The disk is full or the directory is gone: the call must still be answered.
+        return _build(compiler, source, optimise, temporary_cache(), key)
+
+
+def compile_objects(
+    compiler: Compiler, sources: Sequence[str], *, optimise: str = "-O3"
+) -> list[Path]:
+    """`compile_object` of several units, as many at once as there are processors."""
+    paths: dict[int, Path] = {}
+    errors: list[BaseException] = []
+    left = iter(enumerate(sources))
+    lock = threading.Lock()
+
+    def work() -> None:
+        while not errors:
+            with lock:
+                item = next(left, None)
+            if item is None:
+                return
+            try:
+                paths[item[0]] = compile_object(compiler, item[1], optimise=optimise)
+            except BaseException as error:
+                errors.append(error)
+
+    workers = [threading.Thread(target=work) for _ in range(min(len(sources), _processors()) - 1)]
+    for worker in workers:
+        worker.start()
+    work()
+    for worker in workers:
+        worker.join()
+    if errors:
+        raise errors[0]
+    return [paths[index] for index in range(len(sources))]
+
+
+@functools.cache
+def cpu_features() -> str:
+    """What -march=native looks at: the processor's model and instruction sets."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            lines = file.read(8192).split("\n\n")[0].splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    wanted = ("vendor_id", "cpu family", "model", "flags", "Features", "CPU part")
+    return "\n".join(line for line in lines if line.startswith(wanted))
+
+
+def _build(compiler: Compiler, source: str, optimise: str, cache: Cache, key: str) -> Path:
+    with cache.building() as folder:
+        built = folder / "unit.so"
+        log = _run_compiler(compiler, source, optimise, folder, built)
+        if log is not None:
+            errors = [line for line in log.splitlines() if "error" in line]
+            first = (errors or log.splitlines() or ["the compiler failed without a message"])[0]
+            raise CompileError(cache.keep_failure(key, f"{source}\n\n{log}"), first.strip())
+        return cache.put_object(key, built)
+
+
+def _run_compiler(
+    compiler: Compiler, source: str, optimise: str, folder: Path, built: Path
+) -> str | None:
+    """Builds one unit; the compiler's output when it failed."""
+    unit = folder / "unit.cpp"
+    unit.write_text(source)
+    libraries = ["-lmvec"] if compiler.vector else []
+    # zig would build its own libm stub for every unit; the process has loaded libm anyway.
+    libraries += {"gcc": ["-lm", "-lgcc"], "clang": ["-lm"], "zig": []}[compiler.kind]
+    command = [*compiler.command, *compiler.flags, optimise, str(unit), "-o", str(built)]
+    # zig keeps every object it makes unless its caches go with the folder.
+    zig_cache = {"ZIG_GLOBAL_CACHE_DIR": str(folder), "ZIG_LOCAL_CACHE_DIR": str(folder)}
+    done = subprocess.run(
+        command + libraries,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "LC_ALL": "C", **zig_cache},
+        check=False,
+    )
+    if done.returncode == 0 and built.exists():
+        return None
+    return done.stdout.decode(errors="replace").replace(str(folder) + os.sep, "")
+
+
+@functools.lru_cache(maxsize=8)
+def _find(cxx: str, path: str, cache: Cache) -> Compiler | None:
+    for command in _candidates(cxx):
+        program = shutil.which(command[0], path=path)
+        compiler = None if program is None else _prove((program, *command[1:]), cache)
+        if compiler is not None:
+            return compiler
+    return None
+
+
+def _candidates(cxx: str) -> Iterator[tuple[str, ...]]:
+    if cxx.strip():
+        yield tuple(shlex.split(cxx))
+    yield ("g++",)
+    yield ("clang++",)
+    wheel = importlib.util.find_spec("ziglang")
+    if wheel is not None and wheel.submodule_search_locations:
+        yield (os.path.join(wheel.submodule_search_locations[0], "zig"), "cc", "-x", "c++")
+
+
+def _prove(command: tuple[str, ...], cache: Cache) -> Compiler | None:
+    """What this command is, by building a unit with it; None when it cannot."""
+    try:
+        status = os.stat(os.path.realpath(command[0]))
+    except OSError:
+        return None
+    facts = f"{status.st_size} {status.st_mtime_ns} {_libc()}"
+    key = digest("compiler", *command, facts, cpu_features(), *_FLAGS)
+    remembered = cache.get_blob(key)
+    if remembered is not None:
+        kind, version, vector = json.loads(remembered)
+        return Compiler(kind, command, version, frozenset(vector))
+    compiler = _examine(command)
+    if compiler is None or not _works(compiler, cache):
+        return None
+    vector = sorted(_probe_vector(compiler, cache))
+    cache.put_blob(key, json.dumps([compiler.kind, compiler.version, vector]).encode())
+    return Compiler(compiler.kind, command, compiler.version, frozenset(vector))
+
+
+def _examine(command: tuple[str, ...]) -> Compiler | None:
+    try:
+        asked = subprocess.run([*command, "--version"], capture_output=True, check=False)
+    except OSError:
+        return None
+    text = asked.stdout.decode(errors="replace")
+    if asked.returncode != 0 or not text.strip():
+        return None
+    kind: Kind = "gcc"
+    if os.path.basename(command[0]).startswith("zig"):
+        kind = "zig"
+    elif "clang" in text:
+        kind = "clang"
+    elif "Free Software Foundation" not in text:
+        return None
+    return Compiler(kind, command, text.splitlines()[0], frozenset())
+
+
+def _works(compiler: Compiler, cache: Cache, source: str = _PROOF) -> bool:
+    with cache.building() as folder:
+        try:
+            return _run_compiler(compiler, source, "-O3", folder, folder / "proof.so") is None
+        except OSError:
+            return False
+
+
+def _probe_vector(compiler: Compiler, cache: Cache) -> frozenset[str]:
+    """The functions that both libmvec and this compiler's vectoriser have."""
+    # clang and zig ignore the declarations that gcc takes: the prelude's polynomials serve them.
+    if compiler.kind != "gcc" or platform.machine() not in _VECTOR_PREFIXES:
+        return frozenset()
+    names = _in_libmvec(_VECTOR_PREFIXES[platform.machine()])
+    linked = Compiler(compiler.kind, compiler.command, compiler.version, names)
+    return names if names and _works(linked, cache) else frozenset()
+
+
+def _in_libmvec(prefixes: tuple[str, ...]) -> frozenset[str]:
+    import ctypes  # costs 3 ms, and only the first process on a machine comes here
+
+    try:
+        library = ctypes.CDLL("libmvec.so.1")
+    except OSError:
+        return frozenset()
+    found = set()
+    for arguments, names in _VECTOR_ARGUMENTS.items():
+        for name in names.split():
+            for suffix, lanes in (("", (2, 4, 8)), ("f", (4, 8, 16))):
+                symbols = [prefix.format(*lanes) for prefix in prefixes]
+                if all(hasattr(library, f"{s}{arguments}_{name}{suffix}") for s in symbols):
+                    found.add(name + suffix)
+    return frozenset(found - {"logf"})
+
+
+def _libc() -> str:
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (AttributeError, ValueError, OSError):
+        return ""
+
+
+def _processors() -> int:
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,151 @@
+"""What a trace knows and assumes about sizes: three-valued comparison, and guards where it must decide.
+
+`Assumptions` holds the actual value of each input size in the call being traced. A question that bounds cannot
+settle is decided by those values, and the answer is recorded as a `Guard`: the compiled code is used again only
+for sizes that give the same answers.
+
+    >>> from npjit.core.size import var
+    >>> n, m = var("n", lo=0), var("m", lo=0)
+    >>> known = Assumptions({"n": 5, "m": 5})
+    >>> known.eq(n, m), known.decide_eq(n, m), known.eq(n, m)
+    (None, True, True)
+    >>> [str(g) for g in known.guards]
+    ['n == m']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from npjit.core.size import Expr, Size, Var, atoms, bounds, substitute, text
+
+
+@dataclass(frozen=True)
+class Guard:
+    """`a relation b` must hold for the sizes of a call; relation is ==, !=, <= or <."""
+
+    relation: str
+    a: Size
+    b: Size
+
+    def __str__(self) -> str:
+        return f"{text(self.a)} {self.relation} {text(self.b)}"
+
+
+class Unknown(Exception):
+    """A size question that neither bounds nor the sizes at hand can answer."""
+
+
+class Assumptions:
+    """Facts about the sizes of one trace; grows while tracing, never forgets."""
+
+    def __init__(self, values: Mapping[str, int] | None = None) -> None:
+        self.values: dict[str, int] = dict(values or {})
+        self.guards: list[Guard] = []
+        self._equal: dict[Var, Size] = {}
+        self._known: dict[Guard, bool] = {}
+
+    @staticmethod
+    def given(guards: Iterable[Guard]) -> Assumptions:
+        """What holds for every call that passes these guards."""
+        known = Assumptions()
+        for g in guards:
+            known.guards.append(g)
+            if g.relation == "<":
+                known._known[Guard("<=", g.b, g.a)] = False
+            elif g.relation == "!=":
+                known._known[Guard("==", g.a, g.b)] = False
+            else:
+                known._known[g] = True
+            if g.relation == "==":
+                known._equate(known.normal(g.a - g.b))
+        return known
+
+    def normal(self, size: Size) -> Size:
+        """The size with every variable that a guard has equated replaced."""
+        return substitute(size, self._equal) if self._equal else size
+
+    def eq(self, a: Size, b: Size) -> bool | None:
+        """Whether a == b: True, False, or None when it depends on the sizes."""
+        difference = self.normal(a - b)
+        if isinstance(difference, int):
+            return difference == 0
+        low, high = bounds(difference)
+        if (low is not None and low > 0) or (high is not None and high < 0):
+            return False
+        return self._known.get(Guard("==", self.normal(a), self.normal(b)))
+
+    def le(self, a: Size, b: Size) -> bool | None:
+        """Whether a <= b: True, False, or None when it depends on the sizes."""
+        low, high = bounds(self.normal(b - a))
+        if low is not None and low >= 0:
+            return True
+        if high is not None and high < 0:
+            return False
+        return self._known.get(Guard("<=", self.normal(a), self.normal(b)))
+
+    def lt(self, a: Size, b: Size) -> bool | None:
+        """Whether a < b."""
+        return self.le(a + 1, b)
+
+    def actual(self, size: Size) -> int:
+        """The value in the call being traced; Unknown when a loop index or computed size is in it."""
+        missing = [v for v in atoms(size) if v.name not in self.values]
+        if missing:
+            raise Unknown(f"{text(size)} depends on {missing[0].name}, known only when the code runs")
+        value = substitute(size, {v: self.values[v.name] for v in atoms(size)})
+        assert isinstance(value, int)
+        return value
+
+    def decide_eq(self, a: Size, b: Size) -> bool:
+        """Whether a == b, guarding on the actual sizes when it depends on them."""
+        answer = self.eq(a, b)
+        if answer is None:
+            answer = self.actual(a) == self.actual(b)
+            self._record(Guard("==", self.normal(a), self.normal(b)), answer)
+            if answer:
+                self._equate(self.normal(a - b))
+        return answer
+
+    def decide_le(self, a: Size, b: Size) -> bool:
+        """Whether a <= b, guarding on the actual sizes when it depends on them."""
+        answer = self.le(a, b)
+        if answer is None:
+            answer = self.actual(a) <= self.actual(b)
+            self._record(Guard("<=", self.normal(a), self.normal(b)), answer)
+        return answer
+
+    def specialise(self, size: Size) -> int:
+        """The size as a plain int, guarded to stay that."""
+        if isinstance(size, int):
+            return size
+        value = self.actual(size)
+        self.decide_eq(size, value)
+        return value
+
+    def _record(self, question: Guard, answer: bool) -> None:
+        self._known[question] = answer
+        if question.relation == "==":
+            self.guards.append(question if answer else Guard("!=", question.a, question.b))
+        else:
+            self.guards.append(question if answer else Guard("<", question.b, question.a))
+
+    def _equate(self, difference: Size) -> None:
+        """Use `difference == 0` to replace one variable that stands alone in it, the later-named one."""
+        if not isinstance(difference, Expr):
+            return
+        alone = [
+            (mono[0], coef)
+            for mono, coef in difference.terms
+            if len(mono) == 1 and isinstance(mono[0], Var) and abs(coef) == 1
+        ]
+        for v, coef in sorted(alone, key=lambda t: (len(t[0].name), t[0].name), reverse=True):
+            rest = difference - Expr((((v,), coef),))
+            if v in atoms(rest):
+                continue
+            value = -rest if coef == 1 else rest
+            for known in self._equal:
+                self._equal[known] = substitute(self._equal[known], {v: value})
+            self._equal[v] = value
+            return

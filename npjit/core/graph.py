@@ -1,0 +1,253 @@
+"""The tensor-level IR: interned nodes in program order.
+
+A `Block` is a graph under construction: `block.add(op, args, params, type)` returns the node, the same one for
+equal questions. A `Graph` is the finished, immutable value that passes take and give. It prints as text:
+
+    graph(%0: f64[n0])
+      %1: f64[n0] = sin %0
+      return %1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from npjit.core.assume import Assumptions, Guard
+from npjit.core.op import Kind, Op
+from npjit.core.size import Shape, Size, Var, substitute, text
+
+
+class Weight(Enum):
+    """What sort of value a node is to NumPy's rules."""
+
+    ARRAY = "array"
+    SCALAR = "scalar"  # a NumPy scalar: immutable, aliases nothing
+    WEAK = "weak"  # a Python int, float, complex or bool (NEP 50)
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """Shape, element type and weight of a node's value."""
+
+    shape: Shape
+    dtype: np.dtype[Any]
+    weight: Weight = Weight.ARRAY
+
+    def __str__(self) -> str:
+        name = self.dtype.name.replace("float", "f").replace("complex", "c")
+        name = name.replace("uint", "u").replace("int", "i")
+        mark = {Weight.ARRAY: "", Weight.SCALAR: "'", Weight.WEAK: "~"}[self.weight]
+        return f"{name}{mark}[{', '.join(text(s) for s in self.shape)}]"
+
+
+class Node:
+    """One value; immutable, compared by identity. `where` is the user's file:line, outside the identity."""
+
+    __slots__ = ("args", "op", "params", "type", "where")
+
+    def __init__(
+        self, op: Op, args: tuple[Node, ...], params: Any, type: TensorType, where: str
+    ) -> None:
+        self.op = op
+        self.args = args
+        self.params = params
+        self.type = type
+        self.where = where
+
+    @property
+    def shape(self) -> Shape:
+        return self.type.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.type.dtype
+
+    def __repr__(self) -> str:
+        return f"<{self.op.name} {self.type}>"
+
+
+@dataclass
+class Block:
+    """Nodes in the order they were made, and what is assumed about their sizes."""
+
+    sizes: Assumptions = field(default_factory=Assumptions)
+    nodes: list[Node] = field(default_factory=list)
+    # the user's line now being traced
+    where: str = ""
+    _table: dict[Any, Node] = field(default_factory=dict)
+
+    def add(
+        self, op: Op, args: Sequence[Node] = (), params: Any = None, type: TensorType | None = None
+    ) -> Node:
+        """The node for this question; a new one when it was never asked or the op is fresh."""
+        assert type is not None
+        key = (op, tuple(args), params, type)
+        if not op.fresh:
+            found = self._table.get(key)
+            if found is not None:
+                return found
+        node = Node(op, tuple(args), params, type, self.where)
+        self.nodes.append(node)
+        if not op.fresh:
+            self._table[key] = node
+        return node
+
+
+@dataclass(frozen=True)
+class SizeSource:
+    """Where a size variable's value comes from: extent `axis` of input `input`, or the int input itself (None)."""
+
+    input: int
+    axis: int | None
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A finished block. `writes` pairs an input position with the last version of its storage."""
+
+    inputs: tuple[Node, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+    writes: tuple[tuple[int, Node], ...] = ()
+    guards: tuple[Guard, ...] = ()
+    sources: Mapping[Var, SizeSource] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        block: Block,
+        inputs: Sequence[Node],
+        outputs: Sequence[Node],
+        writes: Sequence[tuple[int, Node]] = (),
+        sources: Mapping[Var, SizeSource] | None = None,
+    ) -> Graph:
+        """The block's live part as a graph."""
+        roots = [*outputs, *(n for _, n in writes)]
+        roots += [n for n in block.nodes if n.op.kind is Kind.CHECK]
+        live = reachable(roots) | set(inputs)
+        nodes = tuple(n for n in block.nodes if n in live)
+        return Graph(
+            tuple(inputs),
+            nodes,
+            tuple(outputs),
+            tuple(writes),
+            tuple(block.sizes.guards),
+            dict(sources or {}),
+        )
+
+    def users(self) -> dict[Node, list[Node]]:
+        """For each node the nodes that read it, in order."""
+        found: dict[Node, list[Node]] = {n: [] for n in self.nodes}
+        for n in self.nodes:
+            for a in dict.fromkeys(n.args):
+                found[a].append(n)
+        return found
+
+    def bind(self, arrays: Sequence[Any]) -> dict[Var, int]:
+        """The size variables' values for these inputs."""
+        values = {}
+        for v, source in self.sources.items():
+            a = arrays[source.input]
+            values[v] = int(a) if source.axis is None else int(np.shape(a)[source.axis])
+        return values
+
+    def run(self, *arrays: Any) -> list[Any]:
+        """The reference meaning: every node by NumPy. Inputs that the graph writes are updated in place."""
+        sizes = self.bind(arrays)
+        values: dict[Node, Any] = {}
+        for n in self.nodes:
+            if n.op.kind is Kind.INPUT:
+                values[n] = np.asarray(arrays[n.params], n.dtype)
+            else:
+                concrete = Concrete(n, sizes)
+                values[n] = n.op.evaluate(concrete, *[values[a] for a in n.args])
+        for position, last in self.writes:
+            arrays[position][...] = values[last]
+        return [values[n] for n in self.outputs]
+
+    def verify(self) -> None:
+        """Raise AssertionError when order, arguments or types are inconsistent."""
+        seen: set[Node] = set()
+        for n in self.nodes:
+            assert all(a in seen for a in n.args), f"{n} comes before an argument"
+            if n.op.kind is Kind.ELEMENTWISE:
+                assert all(a.shape == n.shape for a in n.args), f"{n}: shapes differ"
+            seen.add(n)
+        assert all(n in seen for n in self.outputs), "an output is missing"
+
+    def __str__(self) -> str:
+        number = {n: i for i, n in enumerate(self.nodes)}
+        lines = [f"graph({', '.join(f'%{number[n]}: {n.type}' for n in self.inputs)})"]
+        lines += [f"  guard {g}" for g in self.guards]
+        for n in self.nodes:
+            if n.op.kind is not Kind.INPUT:
+                args = " ".join(f"%{number[a]}" for a in n.args)
+                params = "" if n.params is None else f" {show_params(n.params)}"
+                lines.append(f"  %{number[n]}: {n.type} = {n.op.name} {args}{params}".rstrip())
+        lines += [f"  write {i} %{number[n]}" for i, n in self.writes]
+        lines.append(f"  return {' '.join(f'%{number[n]}' for n in self.outputs)}")
+        return "\n".join(lines)
+
+
+class Concrete:
+    """A node with actual sizes, as the reference evaluators see it."""
+
+    __slots__ = ("dtype", "node", "params", "shape", "sizes")
+
+    def __init__(self, node: Node, sizes: Mapping[Var, int]) -> None:
+        self.node = node
+        self.params = node.params
+        self.dtype = node.dtype
+        self.sizes = sizes
+        self.shape = tuple(self.size(s) for s in node.shape)
+
+    def size(self, size: Size) -> int:
+        """A size expression's value."""
+        value = substitute(size, self.sizes)
+        assert isinstance(value, int), f"{text(size)} has no value"
+        return value
+
+
+def reachable(roots: Iterable[Node]) -> set[Node]:
+    """Every node that the roots need, themselves included."""
+    found: set[Node] = set()
+    stack = list(roots)
+    while stack:
+        n = stack.pop()
+        if n not in found:
+            found.add(n)
+            stack.extend(n.args)
+    return found
+
+
+def show_params(params: Any) -> str:
+    """A node's params as golden text shows them."""
+    if isinstance(params, tuple):
+        return f"({', '.join(show_params(p) for p in params)})"
+    shown = getattr(params, "value", params)
+    return repr(shown) if isinstance(params, bytes | str) else str(shown)
+
+
+def rebuild(
+    graph: Graph, rewrite: Callable[[Block, Node, tuple[Node, ...]], Node | None]
+) -> Graph:
+    """Copy a graph into a fresh block, letting `rewrite(block, node, new_args)` replace nodes (None: keep)."""
+    block = Block()
+    block.sizes.guards.extend(graph.guards)
+    new: dict[Node, Node] = {}
+    for n in graph.nodes:
+        args = tuple(new[a] for a in n.args)
+        block.where = n.where
+        replaced = rewrite(block, n, args)
+        new[n] = replaced if replaced is not None else block.add(n.op, args, n.params, n.type)
+    return Graph.of(
+        block,
+        [new[n] for n in graph.inputs],
+        [new[n] for n in graph.outputs],
+        [(i, new[n]) for i, n in graph.writes],
+        graph.sources,
+    )

@@ -1,0 +1,132 @@
+"""What an op is: a kind, and the fields that its row of the table fills in.
+
+Passes look at an op's kind and fields, never at its name. The rows themselves live in `npjit.ops`.
+
+Kinds, and what `params` holds for each:
+
+    INPUT        position among the graph's inputs
+    CONST        Literal (dtype and bytes of one element)
+    SIZE         a size expression; the value is a weak Python int
+    IOTA         nothing; 0, 1, 2, ... along the single axis, int64
+    ELEMENTWISE  nothing (or what the row's text needs); all arguments have the result's shape
+    REDUCE       sorted tuple of reduced axes; they vanish from the result
+    VIEW         View
+    RESHAPE      nothing; C order, the type has the new shape
+    PAD          tuple of (before, after) per axis; new elements are zero
+    GATHER       Gather: which base dimensions index arrays address
+    SCATTER      Gather, base dimensions addressed by index arrays; row says how values combine
+    CONTRACT     (labels of a, labels of b, labels of the result), as einsum's, one letter an axis
+    SCAN         axis of a cumulative reduction
+    SORT         axis
+    EXTERN       whatever the row needs; runs as a call into a library
+    CELL         number of the storage cell; the argument's value in a buffer of its own
+    UPDATE       View of the cell's version (first argument) that receives the second argument
+    CHECK        text of the failure; the argument is a bool scalar that must be True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+
+class Kind(Enum):
+    """Which shape of node an op makes; see the module's docstring."""
+
+    INPUT = "input"
+    CONST = "const"
+    SIZE = "size"
+    IOTA = "iota"
+    ELEMENTWISE = "elementwise"
+    REDUCE = "reduce"
+    VIEW = "view"
+    RESHAPE = "reshape"
+    PAD = "pad"
+    GATHER = "gather"
+    SCATTER = "scatter"
+    CONTRACT = "contract"
+    SCAN = "scan"
+    SORT = "sort"
+    EXTERN = "extern"
+    CELL = "cell"
+    UPDATE = "update"
+    CHECK = "check"
+
+
+@dataclass(frozen=True)
+class Literal:
+    """One constant element, keyed by type and bits, so that -0.0, 0.0, False and NaN payloads differ."""
+
+    dtype: str
+    data: bytes
+
+    @staticmethod
+    def of(value: Any, dtype: np.dtype[Any]) -> Literal:
+        """The literal of `value` stored as `dtype`."""
+        return Literal(dtype.str, np.asarray(value, dtype).tobytes())
+
+    @property
+    def value(self) -> Any:
+        """The element as a NumPy scalar."""
+        return np.frombuffer(self.data, np.dtype(self.dtype))[0]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How a REDUCE row combines: `identity` (None: none, an empty reduction is an error), `style` for the printers.
+
+    style is "sum", "product", "min", "max", "any", "all", "argmin" or "argmax": the accumulator's form, not the
+    op's name; printers have one accumulator class per style.
+    """
+
+    style: str
+    identity: Any = None
+
+
+@dataclass(frozen=True)
+class Gather:
+    """Integer indexing: base dimension `dims[k]` is addressed by argument k + 1; the others keep their axes.
+
+    The index arguments share one shape; its axes stand in the result at position `place`, the kept base axes
+    around them in their order.
+    """
+
+    dims: tuple[int, ...]
+    place: int
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """One row of the table. `evaluate(node, *arrays)` is the reference meaning, in NumPy."""
+
+    name: str
+    kind: Kind
+    evaluate: Callable[..., Any]
+    # text of the value in C, arguments as {0}, {1}; a callable gets (params, argument dtypes, result dtype)
+    c: str | Callable[..., str] = ""
+    # the same for complex arguments or results: {0r}, {0i} are real and imaginary planes; either a pair of texts
+    # (real, imaginary) or one text of a prelude call that returns the result (a cplx when the result is complex)
+    complex_c: str | tuple[str, str] | Callable[..., Any] = ""
+    # how much dearer than an addition one element is; decides recomputation and duplication
+    cost: int = 1
+    reduction: Reduction | None = None
+    # vjp(g, y, *args) -> one gradient (or None) per argument; see npjit.transform.grad
+    vjp: Callable[..., Any] | None = None
+    # the gradient is zero on purpose (floor, sign, comparisons)
+    flat: bool = False
+    # (argument position, number) pairs: that argument being that number gives the other one, bit for bit, on
+    # real numbers; add has -0.0 here and not 0, since -0.0 + 0.0 is 0.0
+    neutral: tuple[tuple[int, float], ...] = ()
+    # applied twice it gives its argument back, bit for bit
+    involution: bool = False
+    # the argument's value in the node's element type, and nothing else
+    conversion: bool = False
+    # never merged with an equal node: has an effect or a buffer of its own
+    fresh: bool = False
+
+    def __repr__(self) -> str:
+        return self.name

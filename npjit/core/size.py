@@ -1,0 +1,359 @@
+"""Size expressions: the integers that a shape, an index or a slice bound may be.
+
+A *size* is a Python int or an `Expr`, a canonical polynomial with integer coefficients over atoms. Atoms are
+`Var` (an input's extent, an int argument, a loop index) and `Fn` (floor division, modulo, min, max, select).
+Equal polynomials are equal objects by value, so sizes can be dictionary keys.
+
+    >>> n = var("n", lo=0)
+    >>> text(2 * (n + 1) - n)
+    'n + 2'
+    >>> bounds(n + 3)
+    (3, None)
+
+Comparing sizes has three answers (True, False, None for unknown) and lives in `core.assume`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Union
+
+Bound = Union[int, None]
+
+
+@dataclass(frozen=True)
+class Var:
+    """A named unknown with constant bounds (None: unbounded)."""
+
+    name: str
+    lo: Bound = None
+    hi: Bound = None
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Fn:
+    """A non-polynomial term: floordiv, mod, min, max (two arguments) or select (i, a, b: a if i >= 0 else b)."""
+
+    name: str
+    args: tuple[Size, ...]
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}({','.join(text(a) for a in self.args)})"
+
+
+Atom = Union[Var, Fn]
+Monomial = tuple[Atom, ...]
+
+
+@dataclass(frozen=True)
+class Expr:
+    """Sum of coefficient * monomial, sorted; the empty monomial is the constant. Never a plain constant."""
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    def __add__(self, other: Size) -> Size:
+        return _combine(self, other, 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Size) -> Size:
+        return _combine(self, other, -1)
+
+    def __rsub__(self, other: Size) -> Size:
+        return _combine(-self, other, 1)
+
+    def __neg__(self) -> Size:
+        return Expr(tuple((m, -c) for m, c in self.terms))
+
+    def __mul__(self, other: Size) -> Size:
+        acc: dict[Monomial, int] = {}
+        for m, c in self.terms:
+            for k, d in _terms(other):
+                key = tuple(sorted(m + k, key=_atom_key))
+                acc[key] = acc.get(key, 0) + c * d
+        return _build(acc)
+
+    __rmul__ = __mul__
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"the truth of the size {text(self)} is not known while tracing")
+
+    def __repr__(self) -> str:
+        return text(self)
+
+
+Size = Union[int, Expr]
+Shape = tuple[Size, ...]
+
+
+def _atom_key(atom: Atom) -> str:
+    return atom.key
+
+
+def _terms(size: Size) -> tuple[tuple[Monomial, int], ...]:
+    if isinstance(size, Expr):
+        return size.terms
+    return (((), size),) if size else ()
+
+
+def _build(acc: Mapping[Monomial, int]) -> Size:
+    terms = [(m, c) for m, c in acc.items() if c]
+    if not terms:
+        return 0
+    if len(terms) == 1 and not terms[0][0]:
+        return terms[0][1]
+    # the constant last, higher degrees first: reads as people write it
+    terms.sort(key=lambda t: (-len(t[0]), [a.key for a in t[0]]))
+    return Expr(tuple(terms))
+
+
+def _combine(a: Size, b: Size, sign: int) -> Size:
+    acc = dict(_terms(a))
+    for m, c in _terms(b):
+        acc[m] = acc.get(m, 0) + sign * c
+    return _build(acc)
+
+
+def var(name: str, lo: Bound = None, hi: Bound = None) -> Expr:
+    """A new unknown as a size."""
+    return Expr((((Var(name, lo, hi),), 1),))
+
+
+def _atom(fn: Fn) -> Expr:
+    return Expr((((fn,), 1),))
+
+
+def floordiv(a: Size, b: Size) -> Size:
+    """Python's a // b; b is assumed not to be 0."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    if isinstance(b, int):
+        if b == 1:
+            return a
+        whole = {m: c // b for m, c in _terms(a) if c % b == 0}
+        rest = {m: c for m, c in _terms(a) if c % b}
+        if not rest:
+            return _build(whole)
+        if whole:
+            return _build(whole) + _atom(Fn("floordiv", (_build(rest), b)))
+    if a == b:
+        return 1
+    quotient = _exact_quotient(a, b)
+    return quotient if quotient is not None else _atom(Fn("floordiv", (a, b)))
+
+
+def _exact_quotient(a: Size, b: Size) -> Size | None:
+    """a / b where b is one monomial that divides every term of a."""
+    divisor = _terms(b)
+    if len(divisor) != 1 or not divisor[0][0]:
+        return None
+    (mono, coef) = divisor[0]
+    acc: dict[Monomial, int] = {}
+    for m, c in _terms(a):
+        left = list(m)
+        for atom in mono:
+            if atom not in left:
+                return None
+            left.remove(atom)
+        if c % coef:
+            return None
+        acc[tuple(left)] = c // coef
+    return _build(acc)
+
+
+def mod(a: Size, b: Size) -> Size:
+    """Python's a % b; b is assumed not to be 0."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a % b
+    if isinstance(b, int):
+        rest = _build({m: c for m, c in _terms(a) if c % b})
+        if isinstance(rest, int):
+            return rest % b
+        return _atom(Fn("mod", (rest, b)))
+    if a == b or _exact_quotient(a, b) is not None:
+        return 0
+    return _atom(Fn("mod", (a, b)))
+
+
+def smin(a: Size, b: Size) -> Size:
+    """The smaller of two sizes."""
+    return _extreme("min", a, b)
+
+
+def smax(a: Size, b: Size) -> Size:
+    """The larger of two sizes."""
+    return _extreme("max", a, b)
+
+
+def _extreme(name: str, a: Size, b: Size) -> Size:
+    low, high = bounds(b - a)
+    if low is not None and low >= 0:
+        return a if name == "min" else b
+    if high is not None and high <= 0:
+        return b if name == "min" else a
+    first, second = sorted((a, b), key=text)
+    return _atom(Fn(name, (first, second)))
+
+
+def select(i: Size, a: Size, b: Size) -> Size:
+    """a where i >= 0, else b."""
+    low, high = bounds(i)
+    if a == b or (low is not None and low >= 0):
+        return a
+    if high is not None and high < 0:
+        return b
+    return _atom(Fn("select", (i, a, b)))
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    """The product; 1 for none."""
+    total: Size = 1
+    for s in sizes:
+        total = total * s
+    return total
+
+
+def atoms(size: Size) -> set[Var]:
+    """Every Var in a size, those inside function terms included."""
+    found: set[Var] = set()
+    for mono, _ in _terms(size):
+        for a in mono:
+            if isinstance(a, Var):
+                found.add(a)
+            else:
+                for arg in a.args:
+                    found |= atoms(arg)
+    return found
+
+
+@lru_cache(maxsize=65536)
+def bounds(size: Size) -> tuple[Bound, Bound]:
+    """Interval of the values a size can take, from its variables' own bounds."""
+    if isinstance(size, int):
+        return size, size
+    low: Bound = 0
+    high: Bound = 0
+    for mono, coef in size.terms:
+        lo, hi = coef, coef
+        for a in mono:
+            lo, hi = _times((lo, hi), _atom_bounds(a))
+        low = None if low is None or lo is None else low + lo
+        high = None if high is None or hi is None else high + hi
+    return low, high
+
+
+def _atom_bounds(atom: Atom) -> tuple[Bound, Bound]:
+    if isinstance(atom, Var):
+        return atom.lo, atom.hi
+    ranges = [bounds(a) for a in atom.args]
+    if atom.name == "min":
+        return _least([r[0] for r in ranges], all), _least([r[1] for r in ranges], any)
+    if atom.name == "max":
+        return _most([r[0] for r in ranges], any), _most([r[1] for r in ranges], all)
+    if atom.name == "select":
+        return _least([r[0] for r in ranges[1:]], all), _most([r[1] for r in ranges[1:]], all)
+    (a_lo, a_hi), (b_lo, b_hi) = ranges
+    if atom.name == "mod":
+        if b_lo is not None and b_lo > 0:
+            return 0, None if b_hi is None else b_hi - 1
+        return None, None
+    if b_lo is not None and b_lo > 0 and a_lo is not None and a_lo >= 0:
+        smallest = 0 if b_hi is None else a_lo // b_hi
+        return smallest, None if a_hi is None else a_hi // b_lo
+    return None, None
+
+
+def _least(values: list[Bound], need: Callable[[Iterable[bool]], bool]) -> Bound:
+    known = [v for v in values if v is not None]
+    return min(known) if known and need(v is not None for v in values) else None
+
+
+def _most(values: list[Bound], need: Callable[[Iterable[bool]], bool]) -> Bound:
+    known = [v for v in values if v is not None]
+    return max(known) if known and need(v is not None for v in values) else None
+
+
+def _times(a: tuple[Bound, Bound], b: tuple[Bound, Bound]) -> tuple[Bound, Bound]:
+    if None not in a and None not in b:
+        ends = [x * y for x in a for y in b]  # type: ignore[operator]
+        return min(ends), max(ends)
+    if a == (0, 0) or b == (0, 0):
+        return 0, 0
+    sign_a, sign_b = _sign(a), _sign(b)
+    if not sign_a or not sign_b:
+        return None, None
+    small = _abs_range(a, sign_a)[0] * _abs_range(b, sign_b)[0]  # type: ignore[operator]
+    big_a, big_b = _abs_range(a, sign_a)[1], _abs_range(b, sign_b)[1]
+    big = None if big_a is None or big_b is None else big_a * big_b
+    if sign_a * sign_b > 0:
+        return small, big
+    return None if big is None else -big, -small
+
+
+def _sign(r: tuple[Bound, Bound]) -> int:
+    if r[0] is not None and r[0] >= 0:
+        return 1
+    return -1 if r[1] is not None and r[1] <= 0 else 0
+
+
+def _abs_range(r: tuple[Bound, Bound], sign: int) -> tuple[Bound, Bound]:
+    if sign > 0:
+        return r
+    return -r[1], None if r[0] is None else -r[0]  # type: ignore[operator]
+
+
+def substitute(size: Size, values: Mapping[Var, Size]) -> Size:
+    """The size with variables replaced by sizes."""
+    if isinstance(size, int):
+        return size
+    total: Size = 0
+    for mono, coef in size.terms:
+        part: Size = coef
+        for a in mono:
+            part = part * _substitute_atom(a, values)
+        total = total + part
+    return total
+
+
+_BUILDERS: dict[str, Callable[..., Size]] = {
+    "floordiv": floordiv,
+    "mod": mod,
+    "min": smin,
+    "max": smax,
+    "select": select,
+}
+
+
+def _substitute_atom(atom: Atom, values: Mapping[Var, Size]) -> Size:
+    if isinstance(atom, Var):
+        found = values.get(atom)
+        return Expr((((atom,), 1),)) if found is None else found
+    return _BUILDERS[atom.name](*[substitute(a, values) for a in atom.args])
+
+
+def text(size: Size, name: Callable[[Var], str] = lambda v: v.name, prefix: str = "") -> str:
+    """The size as an expression that C++ and Python both read; function terms are `prefix` + name(args)."""
+    if isinstance(size, int):
+        return str(size)
+    parts: list[str] = []
+    for mono, coef in size.terms:
+        factors = [_atom_text(a, name, prefix) for a in mono]
+        if abs(coef) != 1 or not factors:
+            factors.insert(0, str(abs(coef)))
+        sign = "-" if coef < 0 else "+"
+        parts.append(f"{sign} {'*'.join(factors)}")
+    joined = " ".join(parts)
+    return joined[2:] if joined.startswith("+ ") else "-" + joined[2:]
+
+
+def _atom_text(atom: Atom, name: Callable[[Var], str], prefix: str) -> str:
+    if isinstance(atom, Var):
+        return name(atom)
+    return f"{prefix}{atom.name}({', '.join(text(a, name, prefix) for a in atom.args)})"

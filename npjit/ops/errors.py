@@ -1,0 +1,44 @@
+"""The signal that a function cannot be captured as it stands."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+_active = threading.local()
+
+
+class NotCaptured(BaseException):
+    """Tracing met something that it has no graph for; the call is answered by NumPy instead.
+
+    A BaseException, so that the user's own `except Exception` around an operation never sees it and so never takes
+    the wrong path. `reason` says what was met, `where` the user's file:line. Making one spoils the traces that are
+    active in this thread: a bare `except:` in the user's code cannot hide it.
+    """
+
+    def __init__(self, reason: str, where: str = "") -> None:
+        super().__init__(f"{where}: {reason}" if where else reason)
+        self.reason = reason
+        self.where = where
+        # the guards that the spoilt trace had recorded (frontend.capture's steps)
+        self.steps: tuple[Any, ...] = ()
+        for trace in getattr(_active, "traces", ()):
+            trace.spoiled = self
+
+
+def active_trace() -> Any:
+    """The innermost trace of this thread, or None."""
+    traces = getattr(_active, "traces", None)
+    return traces[-1] if traces else None
+
+
+def push_trace(trace: object) -> None:
+    """Make `trace` (anything with a `spoiled` attribute) active in this thread."""
+    if not hasattr(_active, "traces"):
+        _active.traces = []
+    _active.traces.append(trace)
+
+
+def pop_trace() -> None:
+    """End the innermost active trace."""
+    _active.traces.pop()

@@ -1,0 +1,246 @@
+"""Basic and integer-array indexing of traced arrays: keys become Views, gathers and updates.
+
+Every index and slice bound is normalised as Python does it: negative ones add the length, slices clamp to 0..n. What
+the sizes at hand decide is guarded.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from npjit.core import view as views
+from npjit.core.assume import Assumptions
+from npjit.core.graph import TensorType, Weight
+from npjit.core.op import Gather
+from npjit.core.size import Shape, Size, floordiv
+from npjit.core.view import At, Cut, View, identity
+from npjit.ops import build, kinds
+from npjit.ops.errors import NotCaptured
+from npjit.ops.symint import is_int, size_of
+
+__all__ = ["get_item", "identity", "parse", "set_item"]
+
+
+def normalise_index(sizes: Assumptions, i: Size, n: Size) -> Size:
+    """The index of an axis of extent n, counted from the front; IndexError when out of range."""
+    wrapped = i if sizes.decide_le(0, i) else i + n
+    if not sizes.decide_le(0, wrapped) or not sizes.decide_le(wrapped + 1, n):
+        raise IndexError(f"index {sizes.actual(i)} is out of bounds for size {sizes.actual(n)}")
+    return wrapped
+
+
+def normalise_slice(sizes: Assumptions, s: slice, n: Size) -> Cut:
+    """A slice of an axis of extent n as start, step and length."""
+    step = 1 if s.step is None else sizes.specialise(size_of(_integer(s.step)))
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    low, high = (0, n) if step > 0 else (-1, n - 1)
+    start = (low if step > 0 else high) if s.start is None else _bound(sizes, s.start, n, low, high)
+    stop = (high if step > 0 else low) if s.stop is None else _bound(sizes, s.stop, n, low, high)
+    span = stop - start if step > 0 else start - stop
+    if not sizes.decide_le(1, span):
+        return Cut(0, 1, 0)
+    return Cut(start, step, floordiv(span + (abs(step) - 1), abs(step)))
+
+
+def _bound(sizes: Assumptions, value: Any, n: Size, low: Size, high: Size) -> Size:
+    v = size_of(_integer(value))
+    if not sizes.decide_le(0, v):
+        v = v + n
+    if not sizes.decide_le(low, v):
+        return low
+    return v if sizes.decide_le(v, high) else high
+
+
+def _integer(value: Any) -> Any:
+    return value if is_int(value) else operator.index(value)
+
+
+def _is_position(key: Any) -> bool:
+    return is_int(key) or isinstance(key, np.integer) and not _is_tracer(key)
+
+
+def _is_tracer(value: Any) -> bool:
+    from npjit.ops.tracer import Tracer
+
+    return type(value) is Tracer
+
+
+def parse(sizes: Assumptions, shape: Shape, key: Any) -> View | None:
+    """The View of a basic key; None when index arrays or masks are in it."""
+    keys = list(key) if isinstance(key, tuple) else [key]
+    if not all(_is_basic(k) for k in keys):
+        return None
+    taken = sum(k is not None and k is not Ellipsis for k in keys)
+    if taken > len(shape):
+        raise IndexError(
+            f"too many indices for array: array is {len(shape)}-dimensional, "
+            f"but {taken} were indexed"
+        )
+    if sum(k is Ellipsis for k in keys) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if not any(k is Ellipsis for k in keys):
+        keys.append(Ellipsis)
+    entries: list[At | Cut | None] = []
+    axis = 0
+    for k in keys:
+        if k is None:
+            entries.append(None)
+        elif k is Ellipsis:
+            rest = len(shape) - taken
+            entries += [Cut(0, 1, n) for n in shape[axis : axis + rest]]
+            axis += rest
+        else:
+            entries.append(_entry(sizes, k, shape[axis]))
+            axis += 1
+    return views.index(shape, entries)
+
+
+def _is_basic(key: Any) -> bool:
+    return key is None or key is Ellipsis or isinstance(key, slice) or _is_position(key)
+
+
+def _entry(sizes: Assumptions, key: Any, n: Size) -> At | Cut:
+    if isinstance(key, slice):
+        return normalise_slice(sizes, key, n)
+    return At(normalise_index(sizes, size_of(_integer(key)), n))
+
+
+def _takes_all(key: Any, rank: int) -> bool:
+    """Whether a basic key fixes every axis by an integer, so that NumPy gives a scalar, not a view."""
+    keys = key if isinstance(key, tuple) else (key,)
+    return len(keys) == rank and all(_is_position(k) for k in keys)
+
+
+def get_item(array: Any, key: Any) -> Any:
+    """array[key]."""
+    from npjit.ops.tracer import fresh
+
+    if array.weight is Weight.WEAK:
+        raise TypeError(f"'{array.__class__.__name__}' object is not subscriptable")
+    block = array.block
+    v = parse(block.sizes, array.raw_shape, key)
+    if v is None:
+        return _advanced_get(array, key)
+    if _takes_all(key, array.ndim):
+        node = build.view(block, array.node, v)
+        return fresh(block, build.weigh(block, node, Weight.SCALAR))
+    return array.through(v)
+
+
+def set_item(array: Any, key: Any, value: Any) -> None:
+    """array[key] = value."""
+    from npjit.ops.tracer import Tracer, as_node
+
+    if array.weight is not Weight.ARRAY:
+        raise TypeError(f"'{array.__class__.__name__}' object does not support item assignment")
+    block = array.block
+    v = parse(block.sizes, array.raw_shape, key)
+    if v is None:
+        _masked_set(array, key, value)
+        return
+    target = array.through(v)
+    if type(value) is Tracer and value.cell is array.cell and value.view == target.view:
+        return  # the second half of A[i] += x: the in-place operator has written already
+    target.write(as_node(block, value))
+
+
+def _masked_set(array: Any, key: Any, value: Any) -> None:
+    """array[mask] = scalar, with a mask of the array's leading shape."""
+    from npjit.ops.tracer import as_node
+
+    block = array.block
+    keys = key if isinstance(key, tuple) else (key,)
+    masks = [k for k in keys if _is_mask(k)]
+    if len(keys) != 1 or len(masks) != 1:
+        raise NotCaptured("assignment through index arrays is not compiled")
+    mask = as_node(block, masks[0])
+    new = as_node(block, value)
+    if new.shape:
+        raise NotCaptured("a boolean mask that receives an array")
+    new = build.cast(block, new, array.dtype)
+    lead = len(mask.shape)
+    if lead > array.ndim or not all(
+        block.sizes.decide_eq(a, b)
+        for a, b in zip(mask.shape, array.raw_shape[:lead], strict=True)
+    ):
+        raise IndexError("boolean index did not match indexed array")
+    mask = build.view(
+        block, mask, views.expand(mask.shape, list(range(lead, array.ndim)))
+    )
+    array.write(build.select(block, mask, new, array.node))
+
+
+def _is_mask(key: Any) -> bool:
+    return getattr(key, "dtype", None) == np.bool_
+
+
+def _advanced_get(array: Any, key: Any) -> Any:
+    """One or more integer index arrays beside slices, NumPy's placement rule."""
+    from npjit.ops.tracer import as_node, fresh
+
+    block = array.block
+    keys = list(key) if isinstance(key, tuple) else [key]
+    if any(_is_mask(k) or isinstance(k, (list, bool)) and _has_bools(k) for k in keys):
+        raise NotCaptured("x[mask]: the size of the result depends on values")
+    arrays = [k for k in keys if not _is_basic(k)]
+    if any(_is_tracer(k) for k in arrays):
+        raise NotCaptured("indexing by a traced array is not compiled")
+    numbers = [np.asarray(k) for k in arrays]
+    if any(n.dtype.kind not in "iu" for n in numbers):
+        raise IndexError("arrays used as indices must be of integer (or boolean) type")
+    # basic keys first, the axes of index arrays kept whole
+    basic = [k if _is_basic(k) else slice(None) for k in keys]
+    v = parse(block.sizes, array.raw_shape, tuple(basic))
+    assert v is not None
+    base = build.view(block, array.node, v)
+    dims, apart = _index_axes(keys, array.ndim)
+    wrapped = []
+    for n, d in zip(np.broadcast_arrays(*numbers), dims, strict=True):
+        wrapped.append(as_node(block, _wrap_constant(block, n, base.shape[d])))
+    place = 0 if apart else dims[0]
+    shape = [n for i, n in enumerate(base.shape) if i not in dims]
+    shape[place:place] = wrapped[0].shape
+    type_ = TensorType(tuple(shape), base.dtype)
+    return fresh(
+        block, block.add(kinds.GATHER, (base, *wrapped), Gather(tuple(dims), place), type_)
+    )
+
+
+def _has_bools(key: Any) -> bool:
+    return isinstance(key, bool) or np.asarray(key).dtype == np.bool_
+
+
+def _wrap_constant(block: Any, index: np.ndarray, n: Size) -> np.ndarray:
+    """Constant indices counted from the front, in range by a guard."""
+    sizes = block.sizes
+    if index.size:
+        normalise_index(sizes, int(index.min()), n)
+        normalise_index(sizes, int(index.max()), n)
+        if index.min() < 0:
+            index = np.where(index < 0, index + sizes.specialise(n), index)
+    return index.astype(np.int64)
+
+
+def _index_axes(keys: list[Any], rank: int) -> tuple[list[int], bool]:
+    """Axes (of the result of the basic part) that index arrays address, and whether they stand apart."""
+    taken = sum(k is not None and k is not Ellipsis for k in keys)
+    axis = 0
+    dims: list[int] = []
+    places: list[int] = []
+    for position, k in enumerate(keys):
+        if k is Ellipsis:
+            axis += rank - taken
+        elif not _is_basic(k):
+            dims.append(axis)
+            places.append(position)
+            axis += 1
+        elif not _is_position(k):
+            axis += 1
+        else:
+            places.append(position)
+    apart = places != list(range(places[0], places[0] + len(places)))
+    return dims, apart

@@ -1,0 +1,460 @@
+"""Movement that makes Views: reshape, transpose and their kin, new and dropped axes, flips, broadcasts, diagonals.
+
+A function that gives a view in NumPy gives a Tracer of the same cell here, so that writes through either are seen
+by both.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from npjit.core import view as views
+from npjit.core.graph import Block, Weight
+from npjit.core.size import Shape, Size, floordiv, product
+from npjit.core.view import Along, Cut, View
+from npjit.ops import build, indexing
+from npjit.ops.errors import NotCaptured
+from npjit.ops.kinds import attribute, function
+from npjit.ops.operands import as_array, find_block, listed_axes, one_axis
+from npjit.ops.sharing import keeps_order, share_reshaped, share_unwritten
+from npjit.ops.symint import size_of
+from npjit.ops.tracer import Tracer, as_node, fresh, plain_size
+
+# ---------------------------------------------------------------- reshape
+
+
+def read_shape(shape: Any) -> tuple[Size, ...]:
+    """A shape argument: an int or a sequence of ints, symbolic ones included."""
+    if isinstance(shape, (tuple, list)):
+        return tuple(_extent(n) for n in shape)
+    if isinstance(shape, np.ndarray) and type(shape) is not Tracer:
+        return tuple(int(n) for n in shape.tolist())
+    return (_extent(shape),)
+
+
+def _extent(n: Any) -> Size:
+    if type(n) is Tracer:
+        raise NotCaptured("a shape depends on traced values")
+    size: Size = plain_size(n if isinstance(n, int) else operator.index(n))
+    return size
+
+
+def complete_shape(block: Block, old: Shape, new: Shape) -> Shape:
+    """`new` with its -1 worked out; ValueError when the counts differ."""
+    total = product(old)
+    open_axes = [i for i, n in enumerate(new) if n == -1]
+    if len(open_axes) > 1:
+        raise ValueError("can only specify one unknown dimension")
+    sizes = block.sizes
+    if open_axes:
+        rest = product(n for n in new if n != -1)
+        if sizes.decide_eq(rest, 0):
+            raise ValueError(f"cannot reshape array of shape {old} into shape {new}")
+        missing = floordiv(total, rest)
+        new = tuple(missing if n == -1 else n for n in new)
+    if not sizes.decide_eq(product(new), total):
+        raise ValueError(f"cannot reshape array of shape {old} into shape {new}")
+    return new
+
+
+def reshape_array(array: Tracer, shape: Shape) -> Tracer:
+    """C-order reshape with NumPy's sharing of memory."""
+    if array.weight is not Weight.ARRAY:
+        return fresh(array.block, _reshaped(array, shape))
+    old = array.raw_shape
+    if [n for n in old if n != 1] == [n for n in shape if n != 1]:
+        dropped = views.squeeze(old, [i for i, n in enumerate(old) if n == 1])
+        units = [i for i, n in enumerate(shape) if n == 1]
+        return array.through(dropped.then(views.expand(dropped.shape, units)))
+    if array.view is None:
+        return share_reshaped(array, shape)
+    result = fresh(array.block, _reshaped(array, shape))
+    if not keeps_order(array.view) and 0 not in shape:
+        return share_unwritten(array, result)
+    return share_unwritten(array, result)
+
+
+def _reshaped(array: Tracer, shape: Shape) -> Any:
+    node = build.weigh(array.block, array.node, Weight.ARRAY)
+    return build.reshape(array.block, node, shape)
+
+
+@function(np.reshape)
+def reshape(a: Any, shape: Any = None, order: Any = "C", *, copy: Any = None) -> Tracer:
+    """np.reshape; order "F" through transposes."""
+    array = as_array(find_block(a, shape), a)
+    new = complete_shape(array.block, array.raw_shape, read_shape(shape))
+    if order == "F":
+        turned = reshape_array(_turned(array), tuple(reversed(new)))
+        return _turned(turned)
+    if order != "C":
+        raise NotCaptured(f"reshape with order={order!r}")
+    if copy:
+        return fresh(array.block, _reshaped(array, new))
+    return reshape_array(array, new)
+
+
+@function("reshape")
+def reshape_method(a: Tracer, *shape: Any, order: Any = "C", copy: Any = None) -> Tracer:
+    """ndarray.reshape: a shape, or its extents."""
+    given = shape[0] if len(shape) == 1 else shape
+    return reshape(a, given, order, copy=copy)
+
+
+@function(np.ravel, "ravel")
+def ravel(a: Any, order: Any = "C") -> Tracer:
+    """np.ravel."""
+    return reshape(a, (-1,), _letter(order))
+
+
+@function("flatten")
+def flatten(a: Tracer, order: Any = "C") -> Tracer:
+    """ndarray.flatten: always a copy."""
+    flat = reshape(a, (-1,), _letter(order))
+    return fresh(flat.block, flat.node)
+
+
+def _letter(order: Any) -> str:
+    if order not in ("C", "F"):
+        raise NotCaptured(f"order={order!r} depends on the memory order")
+    return str(order)
+
+
+# ---------------------------------------------------------------- order of axes
+
+
+def _turned(array: Tracer) -> Tracer:
+    return permute(array, tuple(reversed(range(array.ndim))))
+
+
+def permute(array: Tracer, order: Sequence[int]) -> Tracer:
+    """Result axis i is axis order[i]."""
+    return array.through(views.transpose(array.raw_shape, order))
+
+
+@function(np.transpose, np.permute_dims)
+def transpose(a: Any, axes: Any = None) -> Tracer:
+    """np.transpose."""
+    array = as_array(find_block(a), a)
+    if axes is None:
+        return _turned(array)
+    order = listed_axes(axes, array.ndim)
+    if len(order) != array.ndim:
+        raise ValueError("axes don't match array")
+    return permute(array, order)
+
+
+@function("transpose")
+def transpose_method(a: Tracer, *axes: Any) -> Tracer:
+    """ndarray.transpose: nothing, a tuple, or the axes."""
+    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
+        return transpose(a, axes[0])
+    return transpose(a, axes if axes else None)
+
+
+attribute("T")(_turned)
+
+
+@attribute("mT")
+def _matrix_transpose(array: Tracer) -> Tracer:
+    if array.ndim < 2:
+        raise ValueError("matrix transpose with ndim < 2 is undefined")
+    return swapaxes(array, -1, -2)
+
+
+function(np.matrix_transpose, np.linalg.matrix_transpose)(
+    lambda x: _matrix_transpose(as_array(find_block(x), x))
+)
+
+
+@function(np.swapaxes, "swapaxes")
+def swapaxes(a: Any, axis1: Any, axis2: Any) -> Tracer:
+    """np.swapaxes."""
+    array = as_array(find_block(a), a)
+    order = list(range(array.ndim))
+    i, j = one_axis(axis1, array.ndim), one_axis(axis2, array.ndim)
+    order[i], order[j] = order[j], order[i]
+    return permute(array, order)
+
+
+@function(np.moveaxis)
+def moveaxis(a: Any, source: Any, destination: Any) -> Tracer:
+    """np.moveaxis."""
+    array = as_array(find_block(a), a)
+    sources = listed_axes(source, array.ndim)
+    targets = listed_axes(destination, array.ndim)
+    if len(sources) != len(targets):
+        raise ValueError(
+            "`source` and `destination` arguments must have the same number of elements"
+        )
+    order = [n for n in range(array.ndim) if n not in sources]
+    for target, origin in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, origin)
+    return permute(array, order)
+
+
+@function(np.rollaxis)
+def rollaxis(a: Any, axis: Any, start: Any = 0) -> Tracer:
+    """np.rollaxis."""
+    array = as_array(find_block(a), a)
+    n = array.ndim
+    origin = one_axis(axis, n)
+    place = operator.index(start)
+    if place < 0:
+        place += n
+    if not 0 <= place <= n:
+        raise np.exceptions.AxisError(f"'start' arg requires {-n} <= start <= {n}")
+    order = [i for i in range(n) if i != origin]
+    order.insert(place - 1 if origin < place else place, origin)
+    return permute(array, order)
+
+
+# ---------------------------------------------------------------- axes of extent 1
+
+
+@function(np.expand_dims)
+def expand_dims(a: Any, axis: Any) -> Tracer:
+    """np.expand_dims."""
+    array = as_array(find_block(a), a)
+    count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    axes = listed_axes(axis, array.ndim + count)
+    return array.through(views.expand(array.raw_shape, axes))
+
+
+@function(np.squeeze, "squeeze")
+def squeeze(a: Any, axis: Any = None) -> Tracer:
+    """np.squeeze."""
+    array = as_array(find_block(a), a)
+    shape = array.raw_shape
+    sizes = array.block.sizes
+    if axis is None:
+        axes: Sequence[int] = [i for i, n in enumerate(shape) if sizes.decide_eq(n, 1)]
+    else:
+        axes = listed_axes(axis, array.ndim)
+        if not all(sizes.decide_eq(shape[i], 1) for i in axes):
+            raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+    if array.weight is not Weight.ARRAY:
+        return array
+    return array.through(views.squeeze(shape, axes))
+
+
+def _at_least(array: Tracer, places: Sequence[int]) -> Tracer:
+    return array.through(views.expand(array.raw_shape, places))
+
+
+def _atleast_1d(array: Tracer) -> Tracer:
+    return array if array.ndim else _at_least(array, [0])
+
+
+def _atleast_2d(array: Tracer) -> Tracer:
+    places = {0: [0, 1], 1: [0]}.get(array.ndim)
+    return array if places is None else _at_least(array, places)
+
+
+def _atleast_3d(array: Tracer) -> Tracer:
+    places = {0: [0, 1, 2], 1: [0, 2], 2: [2]}.get(array.ndim)
+    return array if places is None else _at_least(array, places)
+
+
+for _f, _one in {
+    np.atleast_1d: _atleast_1d,
+    np.atleast_2d: _atleast_2d,
+    np.atleast_3d: _atleast_3d,
+}.items():
+
+    @function(_f)
+    def _atleast(*arrays: Any, one: Any = _one) -> Any:
+        block = find_block(*arrays)
+        made = tuple(one(as_array(block, a)) for a in arrays)
+        return made[0] if len(made) == 1 else made
+
+
+# ---------------------------------------------------------------- flips and slices
+
+
+def cut(array: Tracer, axis: int, piece: Cut) -> Tracer:
+    """A slice of one axis, as a view."""
+    shape = array.raw_shape
+    entries = [piece if i == axis else Cut(0, 1, n) for i, n in enumerate(shape)]
+    return array.through(views.index(shape, entries))
+
+
+def part(array: Tracer, axis: int, start: Size, length: Size) -> Tracer:
+    """`length` elements of an axis from `start` on."""
+    return cut(array, axis, Cut(start, 1, length))
+
+
+@function(np.flip)
+def flip(m: Any, axis: Any = None) -> Tracer:
+    """np.flip."""
+    array = as_array(find_block(m), m)
+    axes = range(array.ndim) if axis is None else listed_axes(axis, array.ndim)
+    for i in axes:
+        n = array.raw_shape[i]
+        array = cut(array, i, Cut(n - 1, -1, n))
+    return array
+
+
+@function(np.fliplr)
+def fliplr(m: Any) -> Tracer:
+    """np.fliplr."""
+    array = as_array(find_block(m), m)
+    if array.ndim < 2:
+        raise ValueError("Input must be >= 2-d.")
+    return flip(array, 1)
+
+
+@function(np.flipud)
+def flipud(m: Any) -> Tracer:
+    """np.flipud."""
+    array = as_array(find_block(m), m)
+    if array.ndim < 1:
+        raise ValueError("Input must be >= 1-d.")
+    return flip(array, 0)
+
+
+@function(np.rot90)
+def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> Tracer:
+    """np.rot90."""
+    array = as_array(find_block(m), m)
+    first, second = listed_axes(axes, array.ndim)
+    turns = operator.index(k) % 4
+    if turns == 0:
+        return array.through(views.identity(array.raw_shape))
+    if turns == 2:
+        return flip(array, (first, second))
+    if turns == 1:
+        return swapaxes(flip(array, second), first, second)
+    return flip(swapaxes(array, first, second), second)
+
+
+# ---------------------------------------------------------------- broadcasts and diagonals
+
+
+def _stretched(array: Tracer, shape: Shape) -> Tracer:
+    """A broadcast view of the same cell; extents that a guard made equal are spelled as in `shape`."""
+    lead = len(shape) - array.ndim
+    old = array.raw_shape
+    spelled = tuple(n if n == 1 else shape[lead + i] for i, n in enumerate(old))
+    respelled = View(old, views.identity(old).dims, spelled)
+    return array.through(respelled.then(views.broadcast(spelled, shape)))
+
+
+@function(np.broadcast_to)
+def broadcast_to(array: Any, shape: Any, subok: Any = False) -> Tracer:
+    """np.broadcast_to."""
+    block = find_block(array, shape)
+    a = as_array(block, array)
+    target = read_shape(shape)
+    joined = build.broadcast_shapes(block, [a.raw_shape, target])
+    if len(joined) != len(target) or not all(
+        block.sizes.decide_eq(m, n) for m, n in zip(joined, target, strict=True)
+    ):
+        raise ValueError("operands could not be broadcast together with remapped shapes")
+    return _stretched(a, target)
+
+
+@function(np.broadcast_arrays)
+def broadcast_arrays(*args: Any, subok: Any = False) -> tuple[Tracer, ...]:
+    """np.broadcast_arrays."""
+    block = find_block(*args)
+    arrays = [as_array(block, a) for a in args]
+    shape = build.broadcast_shapes(block, [a.raw_shape for a in arrays])
+    return tuple(_stretched(a, shape) for a in arrays)
+
+
+@function(np.diagonal, "diagonal")
+def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tracer:
+    """np.diagonal."""
+    array = as_array(find_block(a), a)
+    first, second = one_axis(axis1, array.ndim), one_axis(axis2, array.ndim)
+    if first == second:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    k = operator.index(offset)
+    rows, columns = array.raw_shape[first] - max(-k, 0), array.raw_shape[second] - max(k, 0)
+    sizes = array.block.sizes
+    length = rows if sizes.decide_le(rows, columns) else columns
+    if not sizes.decide_le(0, length):
+        length = 0
+    start = {first: max(-k, 0), second: max(k, 0)} if length != 0 else {}
+    for i in (first, second):
+        array = part(array, i, start.get(i, 0), length)
+    return array.through(views.diagonal(array.raw_shape, first, second))
+
+
+@function(np.linalg.diagonal)
+def linalg_diagonal(x: Any, *, offset: Any = 0) -> Tracer:
+    """np.linalg.diagonal."""
+    return diagonal(x, offset, -2, -1)
+
+
+# ---------------------------------------------------------------- copies and conversions
+
+
+@function("copy")
+def copy_method(a: Tracer, order: Any = "C") -> Tracer:
+    """ndarray.copy."""
+    return fresh(a.block, build.weigh(a.block, a.node, a.weight))
+
+
+@function(np.copy)
+def copy(a: Any, order: Any = "K", subok: Any = False) -> Tracer:
+    """np.copy: always an array."""
+    block = find_block(a)
+    return fresh(block, build.weigh(block, as_node(block, a), Weight.ARRAY))
+
+
+@function("astype")
+def astype(
+    a: Tracer,
+    dtype: Any,
+    order: Any = "K",
+    casting: Any = "unsafe",
+    subok: Any = True,
+    copy: Any = True,
+) -> Tracer:
+    """ndarray.astype."""
+    wanted = build.require_known(np.dtype(dtype))
+    if not np.can_cast(a.dtype, wanted, casting):
+        raise TypeError(
+            f"Cannot cast array data from {a.dtype!r} to {wanted!r} according to the rule '{casting}'"
+        )
+    if not copy and wanted == a.dtype:
+        return a
+    return fresh(a.block, build.cast(a.block, a.node, wanted))
+
+
+@function(np.astype)
+def astype_function(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Tracer:
+    """np.astype."""
+    return astype(as_array(find_block(x), x), dtype, copy=copy)
+
+
+@function("fill")
+def fill(a: Tracer, value: Any) -> None:
+    """ndarray.fill."""
+    node = as_node(a.block, value)
+    if node.shape:
+        raise NotCaptured("fill with an array")
+    a.write(node)
+
+
+@function("view")
+def view_method(a: Tracer, *args: Any, **kwargs: Any) -> Tracer:
+    """ndarray.view() without a dtype."""
+    if args or kwargs:
+        raise NotCaptured("ndarray.view with a dtype")
+    return a.through(views.identity(a.raw_shape))
+
+
+@function("item")
+def item(a: Tracer, *args: Any) -> Any:
+    """ndarray.item: Python needs the value."""
+    raise NotCaptured(".item() of a traced array")
+
+
+__all__ = ["Along", "indexing", "size_of"]

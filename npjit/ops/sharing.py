@@ -1,0 +1,102 @@
+"""Arrays that share memory in ways that a View cannot say: reshapes of a whole array, and parts of complex numbers.
+
+`share_reshaped` gives a traced array the same storage under another shape, as `ndarray.reshape` does when the
+array is C-contiguous. Where tracing cannot tell whether NumPy would share or copy, both arrays may still be read;
+the first write to either ends the trace.
+
+    flat = share_reshaped(x, (12,));  flat[0] = 1      # x sees it
+"""
+
+from __future__ import annotations
+
+from npjit.core.graph import Block, Node, TensorType, Weight
+from npjit.core.op import Kind
+from npjit.core.size import Shape
+from npjit.core.view import Along, View
+from npjit.ops import build, kinds
+from npjit.ops.tracer import Cell, Tracer
+
+UNCLEAR = "a write to an array whose reshape may or may not share its memory"
+
+
+class Reshaped(Cell):
+    """The storage of `base`, which is C-contiguous, under another shape."""
+
+    __slots__ = ("base", "shape", "version")
+
+    def __init__(self, base: Cell, shape: Shape) -> None:
+        self.block = base.block
+        self.base = base
+        self.shape = shape
+        self.origin = base.origin
+        self.argument = base.argument
+        self.doubt = base.doubt
+        # the last version that was written through this cell
+        self.version: Node | None = None
+
+    @property
+    def node(self) -> Node:  # type: ignore[override]
+        return build.reshape(self.block, self.base.node, self.shape)
+
+    def write(self, view: View | None, value: Node) -> None:
+        """As Cell.write; the base sees the new version too."""
+        self.require_writable()
+        block = self.block
+        if view is not None:
+            version = self.node
+            if version is not self.version:
+                type_ = TensorType(version.shape, version.dtype)
+                version = block.add(kinds.CELL, (version,), len(block.nodes), type_)
+            value = block.add(kinds.UPDATE, (version, value), view, version.type)
+            self.version = value
+        self.base.write(None, build.reshape(block, value, self.base.node.shape))
+
+
+def share_reshaped(array: Tracer, shape: Shape) -> Tracer:
+    """The reshape of an array that is a whole cell."""
+    base = array.cell
+
+    def unclear() -> str:
+        return "" if is_c_ordered(base.block, base.origin) else UNCLEAR
+
+    if base.doubt is None:
+        base.doubt = unclear
+    return Tracer(Reshaped(base, shape), None, Weight.ARRAY)
+
+
+def share_unwritten(array: Tracer, result: Tracer, reason: str = UNCLEAR) -> Tracer:
+    """`result` may share memory with `array`: fine as long as nobody writes to either from now on."""
+    array.cell.doubt = result.cell.doubt = lambda: reason
+    return result
+
+
+def is_c_ordered(block: Block, node: Node) -> bool:
+    """Whether NumPy surely makes this value C-contiguous (new results take the memory order of their operands)."""
+    seen: set[Node] = set()
+    pending = [node]
+    while pending:
+        n = pending.pop()
+        if n in seen or len([s for s in n.shape if s != 1]) <= 1 and n.op.kind is not Kind.INPUT:
+            continue
+        seen.add(n)
+        kind = n.op.kind
+        if kind is Kind.INPUT:
+            if not block.c_ordered(n):  # type: ignore[attr-defined]
+                return False
+        elif kind is Kind.VIEW:
+            if not keeps_order(n.params):
+                return False
+            pending.append(n.args[0])
+        elif kind in (Kind.ELEMENTWISE, Kind.REDUCE):
+            pending += n.args
+        elif kind in (Kind.CELL, Kind.UPDATE):
+            pending.append(n.args[0])
+        elif kind not in (Kind.CONST, Kind.SIZE, Kind.IOTA, Kind.RESHAPE):
+            return False
+    return True
+
+
+def keeps_order(view: View) -> bool:
+    """Whether the view's axes run in the base's order, each base axis along at most one of them."""
+    axes = [d.axis for d in view.dims if isinstance(d, Along)]
+    return axes == sorted(set(axes))

@@ -1,0 +1,562 @@
+"""`Tracer`: the array that a user's function sees while it is being traced.
+
+A Tracer names a storage `Cell` and a `View` of it. Reading gives the node of the cell's latest version seen through
+the view; writing makes a new version, which every other view of the cell then sees, exactly as in NumPy. NumPy's
+functions reach a Tracer through `__array_ufunc__` and `__array_function__`, and find their row in the table.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from npjit.core.graph import Block, Node, TensorType, Weight
+from npjit.core.op import Kind
+from npjit.core.view import View
+from npjit.ops import build, indexing, kinds
+from npjit.ops.errors import NotCaptured
+from npjit.ops.symint import SymInt, is_int, size_of, wrap
+
+PYTHON_TYPES = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+
+
+class Cell:
+    """Storage: the latest version of an array's contents. `argument` marks a caller's own memory."""
+
+    __slots__ = ("argument", "block", "doubt", "node", "origin", "owned")
+
+    def __init__(self, block: Block, node: Node, argument: bool = False) -> None:
+        self.block = block
+        self.node = node
+        # the value that the storage was made for: tells its memory order
+        self.origin = node
+        self.argument = argument
+        # whether `node` is a version with a buffer of its own
+        self.owned = argument
+        # why a write cannot be followed; None: it can
+        self.doubt: Callable[[], str] | None = None
+
+    def write(self, view: View | None, value: Node) -> None:
+        """A new version in which the elements under `view` (None: all) are `value`, already cast and broadcast."""
+        self.require_writable()
+        block = self.block
+        if view is None and not self.argument:
+            self.node = value
+            self.owned = False
+            return
+        if not self.owned:
+            type_ = TensorType(self.node.shape, self.node.dtype)
+            self.node = block.add(kinds.CELL, (self.node,), len(block.nodes), type_)
+            self.owned = True
+        target = view if view is not None else indexing.identity(self.node.shape)
+        self.node = block.add(kinds.UPDATE, (self.node, value), target, self.node.type)
+
+    def require_writable(self) -> None:
+        """NotCaptured when another array may share this memory in a way that tracing does not follow."""
+        reason = self.doubt() if self.doubt is not None else ""
+        if reason:
+            raise NotCaptured(reason)
+
+
+class Tracer:
+    """A traced array, NumPy scalar or Python number; see the module's docstring."""
+
+    __slots__ = ("cell", "view", "weight")
+    __array_priority__ = 1000.0
+
+    def __init__(self, cell: Cell, view: View | None, weight: Weight) -> None:
+        self.cell = cell
+        self.view = view
+        self.weight = weight
+
+    # ------------------------------------------------------------ what it is
+
+    @property
+    def block(self) -> Block:
+        return self.cell.block
+
+    @property
+    def node(self) -> Node:
+        """The value now."""
+        node = self.cell.node
+        if self.view is not None:
+            node = build.view(self.block, node, self.view)
+        return build.weigh(self.block, node, self.weight)
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        # isinstance(x, np.ndarray) and the like answer as for the value that this stands for
+        if self.weight is Weight.ARRAY:
+            return np.ndarray
+        if self.weight is Weight.SCALAR:
+            return self.dtype.type
+        return PYTHON_TYPES[self.dtype.kind]
+
+    @property
+    def raw_shape(self) -> Any:
+        return self.view.shape if self.view is not None else self.cell.node.shape
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return tuple(wrap(self.block, s) for s in self.raw_shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.cell.node.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.raw_shape)
+
+    @property
+    def size(self) -> Any:
+        return wrap(self.block, build.element_count(self.raw_shape))
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> Any:
+        return self.size * self.itemsize
+
+    def through(self, view: View) -> Tracer:
+        """A view of this array, sharing its cell."""
+        whole = view if self.view is None else self.view.then(view)
+        return Tracer(self.cell, whole, Weight.ARRAY)
+
+    # ------------------------------------------------------------ NumPy's protocols
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return _guarded(_ufunc, self.block, ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        found = kinds.FUNCTIONS.get(func)
+        if found is None:
+            raise NotCaptured(f"np.{func.__name__} is not compiled", _where())
+        return _guarded(found, *args, **kwargs)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotCaptured("a traced array is needed as a real NumPy array here", _where())
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = kinds.ATTRIBUTES.get(name)
+        if attribute is not None:
+            return _guarded(attribute, self)
+        method = kinds.METHODS.get(name)
+        if method is None:
+            if hasattr(self.__class__, name):
+                raise NotCaptured(f"the array method .{name} is not compiled", _where())
+            kind = self.__class__.__name__
+            raise AttributeError(f"'{kind}' object has no attribute '{name}'")
+        return lambda *args, **kwargs: _guarded(method, self, *args, **kwargs)
+
+    # ------------------------------------------------------------ Python's protocols
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of unsized object")
+        return self.block.sizes.specialise(self.raw_shape[0])
+
+    def __iter__(self) -> Any:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return iter([self[i] for i in range(len(self))])
+
+    def __bool__(self) -> bool:
+        return bool(self._value("Python branches on a traced value"))
+
+    def __int__(self) -> int:
+        return int(self._value("Python needs the int of a traced value"))
+
+    def __index__(self) -> int:
+        return int(self._value("Python needs the index of a traced value"))
+
+    def __float__(self) -> float:
+        raise NotCaptured("Python needs the float of a traced value", _where())
+
+    def __complex__(self) -> complex:
+        raise NotCaptured("Python needs the complex of a traced value", _where())
+
+    def __hash__(self) -> int:
+        if self.weight is Weight.ARRAY:
+            raise TypeError("unhashable type: 'numpy.ndarray'")
+        return hash(self._value("Python needs the hash of a traced value")[()])
+
+    def __contains__(self, item: Any) -> bool:
+        raise NotCaptured("`in` a traced array", _where())
+
+    def __repr__(self) -> str:
+        return repr(self._value("Python needs the text of a traced value"))
+
+    def __format__(self, spec: str) -> str:
+        return format(self._value("Python needs the text of a traced value")[()], spec)
+
+    def _value(self, reason: str) -> Any:
+        """The actual value, in a trace that may look at it."""
+        peek = getattr(self.block, "peek", None)
+        if peek is None:
+            raise NotCaptured(reason, _where())
+        return peek(self.node)
+
+    def __getitem__(self, key: Any) -> Any:
+        return _guarded(indexing.get_item, self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        _guarded(indexing.set_item, self, key, value)
+
+    # ------------------------------------------------------------ writing
+
+    def write(self, value: Node, casting: str = "unsafe") -> None:
+        """Overwrite all elements with `value`, cast to this dtype and broadcast to this shape."""
+        if self.weight is not Weight.ARRAY:
+            raise TypeError("a scalar does not support item assignment")
+        if not np.can_cast(value.dtype, self.dtype, casting):
+            raise np._core._exceptions._UFuncOutputCastingError(
+                np.positive, casting, value.dtype, self.dtype, 0
+            )
+        if self.view is not None and not self.view.is_injective:
+            raise NotCaptured("a write to a broadcast or diagonal view")
+        block = self.block
+        value = build.cast(block, value, self.dtype)
+        spare = len(value.shape) - self.ndim
+        if spare > 0 and all(n == 1 for n in value.shape[:spare]):
+            value = build.reshape(block, value, value.shape[spare:])
+        shape = build.broadcast_shapes(block, [self.raw_shape, value.shape])
+        if len(shape) != self.ndim or shape != self.raw_shape:
+            raise ValueError(f"could not broadcast input array into shape {self.raw_shape}")
+        self.cell.write(self.view, build.stretch(block, value, shape))
+
+
+# ---------------------------------------------------------------- wrapping
+
+
+def fresh(block: Block, node: Node) -> Tracer:
+    """A result: an array with a cell of its own, or a scalar."""
+    return Tracer(Cell(block, node), None, node.type.weight)
+
+
+def weak_number(value: SymInt) -> Tracer:
+    """A traced Python int as a traced number."""
+    return fresh(value.block, build.size_node(value.block, value.size))
+
+
+def is_traced(value: Any) -> bool:
+    """Whether a value exists only while tracing."""
+    return type(value) in (Tracer, SymInt)
+
+
+def as_node(block: Block, value: Any) -> Node:
+    """Any operand as a node: traced values, Python and NumPy scalars, arrays and nested lists of them."""
+    if type(value) is Tracer:
+        if value.block is not block:
+            raise NotCaptured("a value of another trace is used here", _where())
+        return value.node
+    if type(value) is SymInt:
+        return build.size_node(block, value.size)
+    if type(value) is bool:
+        return build.constant(block, value, build.BOOL, Weight.WEAK)
+    if type(value) is int:
+        if not -(2**63) <= value < 2**63:
+            raise NotCaptured(f"the Python int {value} is outside int64", _where())
+        return build.constant(block, value, build.INT64, Weight.WEAK)
+    if type(value) is float:
+        return build.constant(block, value, build.FLOAT64, Weight.WEAK)
+    if type(value) is complex:
+        return build.constant(block, value, np.dtype(np.complex128), Weight.WEAK)
+    if isinstance(value, np.generic):
+        return build.constant(block, value, build.require_known(value.dtype))
+    if isinstance(value, np.ndarray):
+        return _array_node(block, value)
+    if isinstance(value, (list, tuple)):
+        from npjit.ops.create import array
+
+        return as_node(block, array(value))
+    raise NotCaptured(f"an operand of type {type(value).__name__}", _where())
+
+
+def _array_node(block: Block, value: np.ndarray) -> Node:
+    if type(value) is not np.ndarray:
+        raise NotCaptured(f"arrays of type {type(value).__name__} run as NumPy", _where())
+    build.require_known(value.dtype)
+    if value.ndim == 0:
+        return build.constant(block, value[()], value.dtype, Weight.ARRAY)
+    lift = getattr(block, "lift", None)
+    if lift is None:
+        raise NotCaptured("an array constant outside a trace", _where())
+    return lift(value)
+
+
+def _where() -> str:
+    """file:line of the innermost frame outside npjit."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if not name.startswith(("npjit.", "numpy.")):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def _guarded(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run a traced operation; an ordinary error in it ends the trace, so that NumPy raises its own.
+
+    The user's `except` clauses must not see an error that only tracing made.
+    """
+    where = _where()
+    for a in args:
+        if type(a) is Tracer:
+            a.block.where = where
+            break
+    try:
+        return call(*args, **kwargs)
+    except NotCaptured as e:
+        if not e.where:
+            raise NotCaptured(e.reason, where) from None
+        raise
+    except Exception as e:
+        raise NotCaptured(f"{type(e).__name__}: {e}", where) from e
+
+
+def call_ufunc(ufunc: np.ufunc, *inputs: Any, **kwargs: Any) -> Any:
+    """A ufunc call on values of which at least one is traced."""
+    block = next(v.block for v in inputs if is_traced(v))
+    return _guarded(_ufunc, block, ufunc, "__call__", inputs, kwargs)
+
+
+def _ufunc(block: Block, ufunc: np.ufunc, method: str, inputs: Any, kwargs: Any) -> Any:
+    if method != "__call__":
+        found = kinds.FUNCTIONS.get((ufunc, method))
+        if found is None:
+            raise NotCaptured(f"np.{ufunc.__name__}.{method} is not compiled")
+        return found(*inputs, **kwargs)
+    out = kwargs.pop("out", None)
+    where = kwargs.pop("where", True)
+    dtype = kwargs.pop("dtype", None)
+    casting = kwargs.pop("casting", "same_kind")
+    for name in ("order", "subok"):
+        kwargs.pop(name, None)
+    if kwargs or casting != "same_kind" or not all(is_traced(v) for v in _outs(out)):
+        raise NotCaptured(f"np.{ufunc.__name__} with these keyword arguments")
+    handler = kinds.FUNCTIONS.get(ufunc)
+    if handler is not None:
+        result = handler(*inputs)
+    else:
+        op = kinds.UFUNCS.get(ufunc)
+        if op is None:
+            raise NotCaptured(f"np.{ufunc.__name__} is not compiled")
+        nodes = [as_node(block, v) for v in inputs]
+        if dtype is not None:
+            nodes = [build.cast(block, n, np.dtype(dtype)) for n in nodes]
+        result = fresh(block, build.ufunc(block, op, ufunc, nodes))
+    return _deliver(block, result, out, where)
+
+
+def _outs(out: Any) -> tuple[Any, ...]:
+    return () if out is None else tuple(o for o in out if o is not None)
+
+
+def _deliver(block: Block, result: Any, out: Any, where: Any) -> Any:
+    """Put a result where `out` and `where` say."""
+    if out is None or out == (None,):
+        if where is not True:
+            raise NotCaptured("where= without out= leaves elements uninitialised")
+        return result
+    if isinstance(result, tuple):
+        raise NotCaptured("out= of a ufunc with several results")
+    (target,) = out
+    value = result.node
+    if where is not True:
+        mask = as_node(block, where)
+        if not np.can_cast(value.dtype, target.dtype, "same_kind"):
+            raise TypeError("Cannot cast ufunc output")
+        value = build.select(block, mask, build.cast(block, value, target.dtype), target.node)
+    target.write(value, "same_kind")
+    return target
+
+
+# ---------------------------------------------------------------- operators
+
+
+def _python_result(block: Block, node: Node) -> Tracer:
+    """The result of Python arithmetic on Python numbers is a Python number."""
+    return fresh(block, build.weigh(block, node, Weight.WEAK))
+
+
+def _is_python(value: Any) -> bool:
+    return type(value) in (int, float, complex, bool, SymInt) or (
+        type(value) is Tracer and value.weight is Weight.WEAK
+    )
+
+
+def _python_binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
+    """An operator between Python numbers, one of them traced, by Python's rules."""
+    block = a.block if type(a) is Tracer else b.block
+    x, y = as_node(block, a), as_node(block, b)
+    if x.dtype == build.BOOL and y.dtype == build.BOOL and ufunc in (np.add, np.subtract):
+        raise NotCaptured("Python arithmetic on traced bools")
+    if ufunc in (np.true_divide, np.floor_divide, np.remainder):
+        _require_nonzero(block, y)
+    if ufunc is np.power and not (
+        is_int(b) or (y.op.kind is Kind.CONST and float(y.params.value).is_integer())
+    ):
+        raise NotCaptured("a Python power with a fractional or traced exponent")
+    op = kinds.UFUNCS.get(ufunc)
+    if op is None:
+        raise NotCaptured(f"Python's {ufunc.__name__} on traced numbers")
+    if x.dtype.kind in "iub" and y.dtype.kind in "iub" and ufunc not in _COMPARISONS:
+        if ufunc is not np.true_divide:
+            raise NotCaptured("Python int arithmetic on traced values")
+        x, y = build.cast(block, x, build.FLOAT64), build.cast(block, y, build.FLOAT64)
+    return _python_result(block, build.ufunc(block, op, ufunc, [x, y]))
+
+
+def _require_nonzero(block: Block, node: Node) -> None:
+    if node.op.kind is Kind.CONST:
+        if not node.params.value:
+            raise ZeroDivisionError("division by zero")
+        return
+    zero = build.constant(block, 0, node.dtype)
+    ok = build.apply(block, kinds.UFUNCS[np.not_equal], [node, zero], build.BOOL)
+    block.add(kinds.CHECK, (ok,), "ZeroDivisionError: division by zero", ok.type)
+
+
+_COMPARISONS = frozenset(
+    [np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal]
+)
+
+
+def _operator(name: str, ufunc: np.ufunc, reflected: bool = True) -> None:
+    def forward(self: Tracer, other: Any) -> Any:
+        if not _operand(other):
+            return NotImplemented
+        if _is_python(self) and _is_python(other):
+            return _guarded(_python_binary, ufunc, self, other)
+        return _guarded(_array_binary, ufunc, self, other)
+
+    def backward(self: Tracer, other: Any) -> Any:
+        if not _operand(other):
+            return NotImplemented
+        if _is_python(self) and _is_python(other):
+            return _guarded(_python_binary, ufunc, other, self)
+        return _guarded(_array_binary, ufunc, other, self)
+
+    def in_place(self: Tracer, other: Any) -> Any:
+        if self.weight is not Weight.ARRAY:
+            return forward(self, other)
+        return call_ufunc(ufunc, self, other, out=(self,))
+
+    setattr(Tracer, f"__{name}__", forward)
+    if reflected:
+        setattr(Tracer, f"__r{name}__", backward)
+        setattr(Tracer, f"__i{name}__", in_place)
+
+
+def _operand(value: Any) -> bool:
+    return is_traced(value) or isinstance(
+        value, (int, float, complex, np.generic, np.ndarray, list, tuple)
+    )
+
+
+def _array_binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
+    if ufunc is np.power and type(a) is Tracer:
+        quick = _static_power(a, b)
+        if quick is not None:
+            return quick
+    block = a.block if is_traced(a) else b.block
+    return _ufunc(block, ufunc, "__call__", (a, b), {})
+
+
+def _static_power(base: Tracer, exponent: Any) -> Any:
+    """NumPy's ** takes shortcuts for a few Python exponents; other results would differ in the last bit."""
+    if type(exponent) not in (int, float) or base.ndim == 0:
+        return None
+    inexact = base.dtype.kind in "fc"
+    if exponent == 2 and (inexact or type(exponent) is int):
+        return np.square(base)
+    if not inexact:
+        return None
+    shortcuts: dict[float, Callable[[Any], Any]] = {
+        1: np.positive,
+        -1: np.reciprocal,
+        0.5: np.sqrt,
+        0: np.ones_like,
+    }
+    shortcut = shortcuts.get(exponent)
+    return None if shortcut is None else shortcut(base)
+
+
+for _name, _function in {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.true_divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "pow": np.power,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "lshift": np.left_shift,
+    "rshift": np.right_shift,
+}.items():
+    _operator(_name, _function)
+for _name, _function in {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}.items():
+    _operator(_name, _function, reflected=False)
+
+
+def _unary(name: str, ufunc: np.ufunc) -> None:
+    def apply(self: Tracer) -> Any:
+        result = call_ufunc(ufunc, self)
+        return _python_result(self.block, result.node) if _is_python(self) else result
+
+    setattr(Tracer, f"__{name}__", apply)
+
+
+for _name, _function in {
+    "neg": np.negative,
+    "pos": np.positive,
+    "abs": np.absolute,
+    "invert": np.invert,
+}.items():
+    _unary(_name, _function)
+
+
+def _matmul(self: Tracer, other: Any) -> Any:
+    return np.matmul(self, other)
+
+
+def _rmatmul(self: Tracer, other: Any) -> Any:
+    return np.matmul(other, self)
+
+
+def _imatmul(self: Tracer, other: Any) -> Any:
+    _guarded(self.write, np.matmul(self, other).node, "same_kind")
+    return self
+
+
+def _divmod(self: Tracer, other: Any) -> Any:
+    return self // other, self % other
+
+
+Tracer.__matmul__ = _matmul  # type: ignore[attr-defined]
+Tracer.__rmatmul__ = _rmatmul  # type: ignore[attr-defined]
+Tracer.__imatmul__ = _imatmul  # type: ignore[attr-defined]
+Tracer.__divmod__ = _divmod  # type: ignore[attr-defined]
+
+
+def plain_size(value: Any) -> Any:
+    """A size given by the user (int, SymInt, NumPy integer) as a size expression."""
+    if is_int(value):
+        return size_of(value)
+    return int(value)

@@ -1,0 +1,164 @@
+"""Storage cells: which versions share a buffer, when a version ends, and where results are returned.
+
+In: a graph. Out: a `Program`, the graph's nodes with the few copies that storage asks for put in: an output that is
+an old version of a cell, a scalar input, or a second name of one buffer gets an identity view of its own, which is
+stored like any other value. All versions of a cell live in the buffer of its `base` (a CELL or a written INPUT).
+
+`horizon[n]` is the position of the first update that overwrites something n reads; a use after it needs n's value
+stored before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from npjit.core.graph import Graph, Node, Weight
+from npjit.core.op import Kind, Op
+from npjit.core.size import Size
+from npjit.core.view import identity
+from npjit.schedule.index import Index, address, plain, through_reshape, through_view
+
+COPY = Op("copy", Kind.VIEW, lambda n, a: a)
+WRITE = Op("write", Kind.UPDATE, lambda n, a, b: b)
+FOREVER = 1 << 60
+
+_VERSIONS = (Kind.INPUT, Kind.CELL, Kind.UPDATE)
+_STEPS = (Kind.CONTRACT,)
+_UNSUPPORTED = (Kind.SORT, Kind.SCAN, Kind.EXTERN, Kind.SCATTER)
+
+
+class NotScheduled(Exception):
+    """A node that this scheduler has no step for; `where` is the user's line."""
+
+    def __init__(self, what: Kind | str, where: str) -> None:
+        super().__init__(f"not scheduled: {what.value if isinstance(what, Kind) else what} {where}")
+        self.what = what
+        self.where = where
+
+
+@dataclass
+class Program:
+    """Nodes in program order and what is known of their storage; see the module's docstring."""
+
+    nodes: list[Node] = field(default_factory=list)
+    position: dict[Node, int] = field(default_factory=dict)
+    # a version -> the node whose buffer holds it
+    base: dict[Node, Node] = field(default_factory=dict)
+    # a version -> the update that overwrites it
+    killer: dict[Node, Node] = field(default_factory=dict)
+    horizon: dict[Node, int] = field(default_factory=dict)
+    # nodes whose value must be in memory, and the outputs that a stored node (a base, for a cell) fills
+    stored: set[Node] = field(default_factory=set)
+    results: dict[Node, list[int]] = field(default_factory=dict)
+    # outputs that are an input's memory: output number -> (input node, index over axes 0, 1, ...)
+    aliases: dict[int, tuple[Node, Index]] = field(default_factory=dict)
+
+    def copy_of(self, n: Node) -> Node:
+        """A value of its own for `n`, as an identity view right behind it."""
+        return Node(COPY, (n,), identity(n.shape), n.type, n.where)
+
+
+def read_program(graph: Graph, strides: Mapping[Node, Sequence[Size]]) -> Program:
+    """The graph's nodes, storage and outputs; `strides` are those of the array inputs."""
+    program = Program(nodes=list(graph.nodes))
+    for n in graph.nodes:
+        if n.op.kind in _UNSUPPORTED:
+            raise NotScheduled(n.op.kind, n.where)
+        _add_version(program, n)
+    _write_back(graph, program)
+    behind: dict[Node, list[Node]] = {}
+    for number, out in enumerate(graph.outputs):
+        _place_output(program, strides, behind, number, out)
+    if behind:
+        program.nodes = [m for n in program.nodes for m in (n, *behind.get(n, ()))]
+    program.position = {n: i for i, n in enumerate(program.nodes)}
+    _find_horizons(program)
+    return program
+
+
+def _add_version(program: Program, n: Node) -> None:
+    if n.op.kind in (Kind.INPUT, Kind.CELL):
+        program.base[n] = n
+    if n.op.kind is Kind.CHECK:
+        program.stored.add(n.args[0])
+    if n.op.kind is Kind.UPDATE:
+        old = n.args[0]
+        if old not in program.base or old in program.killer:
+            raise NotScheduled("an update of a value that is no cell's last version", n.where)
+        program.base[n] = program.base[old]
+        program.killer[old] = n
+        if program.base[n].op.kind is Kind.CELL:
+            program.stored.add(program.base[n])
+
+
+def _write_back(graph: Graph, program: Program) -> None:
+    """A written input whose last value is not a version of its own storage gets one more update."""
+    for number, last in graph.writes:
+        target = graph.inputs[number]
+        if program.base.get(last) is target:
+            continue
+        version = target
+        while version in program.killer:
+            version = program.killer[version]
+        write = Node(WRITE, (version, last), identity(target.shape), target.type, last.where)
+        program.nodes.append(write)
+        _add_version(program, write)
+
+
+def _place_output(
+    program: Program,
+    strides: Mapping[Node, Sequence[Size]],
+    behind: dict[Node, list[Node]],
+    number: int,
+    out: Node,
+) -> None:
+    alias = _input_memory(program, out)
+    if alias is not None and address(alias[1], alias[0].shape, strides[alias[0]]) is None:
+        alias = None
+    if alias is not None:
+        program.aliases[number] = alias
+        return
+    kind = out.op.kind
+    holder = program.base.get(out, out)
+    taken = holder in program.results and (kind in _VERSIONS or kind in _STEPS)
+    if kind is Kind.INPUT or holder.op.kind is Kind.INPUT or out in program.killer or taken:
+        copy = program.copy_of(out)
+        behind.setdefault(out, []).append(copy)
+        holder = copy
+    program.stored.add(holder)
+    program.results.setdefault(holder, []).append(number)
+
+
+def _input_memory(program: Program, out: Node) -> tuple[Node, Index] | None:
+    """The array input that an output is a view of, and where."""
+    if out.type.weight is not Weight.ARRAY:
+        return None
+    index: Index | None = plain(out.shape, range(len(out.shape)))
+    n = out
+    while index is not None and n.op.kind in (Kind.VIEW, Kind.RESHAPE):
+        base = n.args[0]
+        if n.op.kind is Kind.VIEW:
+            index = through_view(n.params, index)
+        else:
+            index = through_reshape(base.shape, n.shape, index)
+        n = base
+    holder = program.base.get(n)
+    if index is None or holder is None or n in program.killer or holder.op.kind is not Kind.INPUT:
+        return None
+    return (holder, index) if holder.type.weight is Weight.ARRAY else None
+
+
+def _find_horizons(program: Program) -> None:
+    position = program.position
+    # what a reader of the node's value inherits: nothing, where the value is stored for itself
+    seen: dict[Node, int] = {}
+    for n in program.nodes:
+        horizon = FOREVER
+        if n in program.killer:
+            horizon = position[program.killer[n]]
+        if n.op.kind not in (Kind.INPUT, Kind.UPDATE, *_STEPS):
+            horizon = min([horizon, *(seen[a] for a in n.args)])
+        program.horizon[n] = horizon
+        kept = n in program.stored and n not in program.base
+        seen[n] = FOREVER if kept or n.op.kind in _STEPS else horizon

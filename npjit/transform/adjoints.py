@@ -1,0 +1,248 @@
+"""The adjoint of each kind of node: from the gradient of its result to the gradients of its arguments.
+
+`adjoint(block, node, g, wanted)` gives one node or None per argument; only those that `wanted` marks are used.
+Rows bring their own rule (`Op.vjp`); movement, storage and contractions have one rule for the whole kind.
+
+    y = x[1:-1]  ->  the gradient of x is g with a zero put on each side (PAD)
+    y = x.T      ->  the gradient of x is g.T (VIEW)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from npjit.core import view as views
+from npjit.core.graph import Block, Node, TensorType, Weight
+from npjit.core.op import Gather, Kind
+from npjit.core.size import Shape, Size
+from npjit.core.view import Along, At, Cut, Entry, View
+from npjit.ops import build, kinds
+from npjit.ops.scatter import SCATTER_ADD
+from npjit.ops.tracer import Cell, Tracer, as_node
+
+Gradients = Sequence[Node | None]
+Wanted = tuple[bool, ...]
+Adjoint = Callable[[Block, Node, Node, Wanted], Gradients]
+
+
+class NotDifferentiable(TypeError):
+    """An op on the way from the arguments to the output has no derivative rule."""
+
+
+def adjoint(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
+    """The gradients of the node's arguments, given that of its result."""
+    rule = _ADJOINTS.get(node.op.kind)
+    if rule is None:
+        raise _missing(node)
+    return rule(block, node, g, wanted)
+
+
+def wrap(block: Block, node: Node) -> Tracer:
+    """A node as what derivative rules compute with: an array, or a NumPy scalar (never a Python number)."""
+    return Tracer(Cell(block, node), None, Weight.ARRAY if node.shape else Weight.SCALAR)
+
+
+def zeros(block: Block, shape: Shape, dtype: np.dtype[Any]) -> Node:
+    """Zeros: one constant element, broadcast."""
+    return build.broadcast(block, build.constant(block, 0, dtype), shape)
+
+
+def _missing(node: Node) -> NotDifferentiable:
+    where = f" ({node.where})" if node.where else ""
+    return NotDifferentiable(f"{node.op.name} has no derivative rule{where}")
+
+
+# ---------------------------------------------------------------- rows with a rule of their own
+
+
+def _elementwise(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
+    if node.op.flat:
+        return [None] * len(node.args)
+    if node.op.vjp is None:
+        raise _missing(node)
+    args = [wrap(block, a) for a in node.args]
+    return _nodes(block, node.op.vjp(wrap(block, g), wrap(block, node), *args))
+
+
+def _reduce(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
+    if node.op.flat:
+        return [None]
+    if node.op.vjp is None:
+        raise _missing(node)
+    (x,) = node.args
+    kept = [axis for axis in range(len(x.shape)) if axis not in node.params]
+    back = View(node.shape, tuple(Along(0, 1, axis) for axis in kept), x.shape)
+    wide = [wrap(block, build.view(block, n, back)) for n in (g, node)]
+    return _nodes(block, node.op.vjp(*wide, wrap(block, x), node.params))
+
+
+def _nodes(block: Block, values: Sequence[Any]) -> Gradients:
+    return [None if v is None else as_node(block, v) for v in values]
+
+
+# ---------------------------------------------------------------- movement
+
+
+def _view(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
+    v: View = node.params
+    g = _sum_axes(block, g, [i for i in _unused(v) if v.shape[i] != 1])
+    (x,) = node.args
+    return [_unpadded(block, g, v, x) or _scattered(block, g, v, x)]
+
+
+def _unused(v: View) -> list[int]:
+    return [i for i in range(len(v.shape)) if i not in v.axes_used()]
+
+
+def _sum_axes(block: Block, g: Node, axes: list[int]) -> Node:
+    """The sum over broadcast axes, which stay with extent 1."""
+    if not axes:
+        return g
+    return as_node(block, np.sum(wrap(block, g), axis=tuple(axes), keepdims=True))
+
+
+def _unpadded(block: Block, g: Node, v: View, x: Node) -> Node | None:
+    """The adjoint as flips, moved axes and zero padding; None when the view takes a diagonal or skips elements."""
+    along = [d for d in v.dims if isinstance(d, Along)]
+    if len({d.axis for d in along}) < len(along) or any(d.step not in (1, -1) for d in along):
+        return None
+    moved: list[Entry] = [At(0)] * len(g.shape)
+    shape: list[Size] = []
+    widths: list[tuple[Size, Size]] = []
+    for place, (d, n) in enumerate(zip(v.dims, v.base, strict=True)):
+        if isinstance(d, At):
+            shape.append(1)
+            first = d.index
+        else:
+            length = v.shape[d.axis]
+            first = d.start if d.step == 1 else d.start - length + 1
+            moved[d.axis] = Along(0 if d.step == 1 else length - 1, d.step, place)
+            shape.append(length)
+        widths.append((first, n - first - shape[-1]))
+    g = build.view(block, g, View(g.shape, tuple(moved), tuple(shape)))
+    return _pad(block, g, widths, x)
+
+
+def _pad(block: Block, g: Node, widths: list[tuple[Size, Size]], x: Node) -> Node:
+    """Zeros around g, so that it has x's shape."""
+    known = block.sizes
+    if all(known.eq(w, 0) for pair in widths for w in pair):
+        return build.same_shape(block, g, x.shape)
+    return block.add(kinds.PAD, (g,), tuple(widths), TensorType(x.shape, g.dtype))
+
+
+def _scattered(block: Block, g: Node, v: View, x: Node) -> Node:
+    """The adjoint of any view that takes no element twice: g stored through the view into zeros."""
+    shape = tuple(n if i in v.axes_used() else 1 for i, n in enumerate(v.shape))
+    type_ = TensorType(x.shape, g.dtype)
+    cell = _cell(block, zeros(block, x.shape, g.dtype))
+    target = View(v.base, v.dims, shape)
+    return block.add(kinds.UPDATE, (cell, g), target, type_)
+
+
+def _cell(block: Block, node: Node) -> Node:
+    return block.add(kinds.CELL, (node,), len(block.nodes), TensorType(node.shape, node.dtype))
+
+
+def _reshape(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
+    return [build.reshape(block, g, node.args[0].shape)]
+
+
+def _pad_adjoint(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
+    (x,) = node.args
+    cuts = [Cut(before, 1, n) for (before, _), n in zip(node.params, x.shape, strict=True)]
+    return [build.view(block, g, views.index(node.shape, cuts))]
+
+
+def _gather(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
+    base, *indices = node.args
+    type_ = TensorType(base.shape, g.dtype)
+    start = zeros(block, base.shape, g.dtype)
+    added = block.add(SCATTER_ADD, (start, g, *indices), node.params, type_)
+    return [added, *[None] * len(indices)]
+
+
+def _scatter(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
+    """Only for rows that add: the gradient of what was added there is read from there."""
+    if node.op.reduction is None or node.op.reduction.style != "sum":
+        raise _missing(node)
+    _, value, *indices = node.args
+    params: Gather = node.params
+    picked = block.add(kinds.GATHER, (g, *indices), params, TensorType(value.shape, g.dtype))
+    return [g, picked, *[None] * len(indices)]
+
+
+# ---------------------------------------------------------------- storage
+
+
+def _same(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
+    return [g]
+
+
+def _update(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
+    """The new elements' gradient is read through the view; the old elements there have none."""
+    base, value = node.args
+    v: View = node.params
+    for_value = build.view(block, g, v) if wanted[1] else None
+    if not wanted[0] or _covers(block, v):
+        return [None, for_value]
+    zero = zeros(block, value.shape, g.dtype)
+    rest = block.add(kinds.UPDATE, (_cell(block, g), zero), v, TensorType(base.shape, g.dtype))
+    return [rest, for_value]
+
+
+def _covers(block: Block, v: View) -> bool:
+    """Whether a view surely shows every element of its base."""
+    along = [d for d in v.dims if isinstance(d, Along)]
+    return len({d.axis for d in along}) == len(v.dims) and all(
+        d.step in (1, -1) and block.sizes.eq(v.shape[d.axis], n)
+        for d, n in zip(along, v.base, strict=True)
+    )
+
+
+# ---------------------------------------------------------------- contraction
+
+
+def _contract(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
+    a, b = node.args
+    la, lb, out = node.params
+    return [
+        _contract_with(block, g, out, b, lb, a, la) if wanted[0] else None,
+        _contract_with(block, g, out, a, la, b, lb) if wanted[1] else None,
+    ]
+
+
+def _contract_with(block: Block, g: Node, out: str, other: Node, lo: str, x: Node, lx: str) -> Node:
+    """The gradient of x: g contracted with the other operand's conjugate."""
+    if not set(lx) <= set(out + lo):
+        raise AssertionError("a contraction sums a label of one operand alone")
+    if other.dtype.kind == "c":
+        other = as_node(block, np.conj(wrap(block, other)))
+    if set(out + lo) <= set(lx):
+        # nothing is summed: an elementwise product, which fuses
+        left = build.view(block, g, _spread(g, out, x, lx))
+        right = build.view(block, other, _spread(other, lo, x, lx))
+        return as_node(block, wrap(block, left) * wrap(block, right))
+    type_ = TensorType(x.shape, g.dtype, Weight.ARRAY if x.shape else Weight.SCALAR)
+    return block.add(kinds.CONTRACT, (g, other), (out, lo, lx), type_)
+
+
+def _spread(node: Node, labels: str, x: Node, lx: str) -> View:
+    return View(node.shape, tuple(Along(0, 1, lx.index(c)) for c in labels), x.shape)
+
+
+_ADJOINTS: dict[Kind, Adjoint] = {
+    Kind.ELEMENTWISE: _elementwise,
+    Kind.REDUCE: _reduce,
+    Kind.VIEW: _view,
+    Kind.RESHAPE: _reshape,
+    Kind.PAD: _pad_adjoint,
+    Kind.GATHER: _gather,
+    Kind.SCATTER: _scatter,
+    Kind.CONTRACT: _contract,
+    Kind.CELL: _same,
+    Kind.UPDATE: _update,
+}

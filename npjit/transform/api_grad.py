@@ -1,0 +1,242 @@
+"""`grad` and `value_and_grad` of a Python function, inside a trace.
+
+In: the function, the traced arguments it is called with, and which of them to differentiate for. Out: what the
+user's call returns, as traced values. Compiling is not done here: `npjit.grad(f)` is the compiled form of a function
+that calls `grad_of_traced`, and inside another trace the same call simply adds to that trace's block.
+
+    grad_of_traced(block, lambda p: np.sum(p["w"] ** 2), ({"w": w},), {})    ->  {"w": <2 * w>}
+
+Each differentiated leaf enters the function through a node of its own (a CELL), so that the same array passed twice
+has two gradients, and an array that the function finds in its closure counts as constant. Arrays that the function
+updates in place are differentiated at their value on entry, and the updates reach the caller's arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from npjit.core.graph import Block, Node, TensorType, Weight
+from npjit.frontend.trees import TreeDef, flatten, tree_map, unflatten
+from npjit.ops import build, kinds
+from npjit.ops.errors import NotCaptured
+from npjit.ops.symint import SymInt
+from npjit.ops.tracer import Cell, Tracer, as_node, fresh
+from npjit.transform.adjoints import zeros
+from npjit.transform.grad import backward, require_scalar
+
+Argnums = int | Sequence[int]
+
+
+def grad_of_traced(
+    block: Block,
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+) -> Any:
+    """The gradients (see `value_and_grad_of_traced`); with has_aux the pair (gradients, aux)."""
+    value, gradients = value_and_grad_of_traced(block, f, args, kwargs, argnums, has_aux)
+    return (gradients, value[1]) if has_aux else gradients
+
+
+def value_and_grad_of_traced(
+    block: Block,
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+) -> tuple[Any, Any]:
+    """f's value and the gradients, structured as the arguments: one tree for an int, a tuple for several argnums.
+
+    With has_aux, f returns (value, aux) and so does this in place of the value.
+    """
+    numbers = _positions(argnums, len(args))
+    entries = {i: _Entry.of(block, i, args[i]) for i in dict.fromkeys(numbers)}
+    points = [p for e in entries.values() for p in e.points]
+    entered = [entries[i].enter() if i in entries else a for i, a in enumerate(args)]
+    with _Watch(block, points):
+        result = f(*entered, **kwargs)
+    value = _split(result, has_aux)
+    output = _output_node(block, value)
+    found = backward(block, output, None, [p.node for p in points])
+    result = _leave(result, points)
+    for p, node in zip(points, found, strict=True):
+        p.gradient = node
+    gradients = [entries[i].gradients(block) for i in numbers]
+    return result, gradients[0] if isinstance(argnums, int) else tuple(gradients)
+
+
+def _positions(argnums: Argnums, count: int) -> list[int]:
+    """Argument positions, counted from the front."""
+    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+    for i in numbers:
+        if not -count <= i < count:
+            raise TypeError(f"grad for argument {i}, but the call has {count} positional arguments")
+    return [i % count for i in numbers]
+
+
+def _split(result: Any, has_aux: bool) -> Any:
+    """The value to differentiate."""
+    if not has_aux:
+        return result
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise TypeError("with has_aux=True the function must return a pair (value, aux)")
+    return result[0]
+
+
+def _output_node(block: Block, value: Any) -> Node:
+    if not isinstance(value, (int, float, complex, np.generic, np.ndarray)):
+        raise TypeError(f"grad needs a scalar output, got {type(value).__name__}")
+    if type(value) is np.ndarray and value.ndim:
+        raise TypeError(f"grad needs a scalar output, got shape {value.shape}")
+    node = as_node(block, value)
+    require_scalar(node)
+    return node
+
+
+# ---------------------------------------------------------------- leaves of the arguments
+
+
+@dataclass
+class _Point:
+    """One differentiated leaf: what the caller passed, and the node by which the function knows it."""
+
+    leaf: Any
+    node: Node
+    inner: Tracer
+    gradient: Node | None = None
+
+    @staticmethod
+    def of(block: Block, leaf: Any, name: str) -> _Point:
+        """A leaf's entry; TypeError naming it when it is no floating number or array."""
+        if not isinstance(leaf, (int, float, complex, np.generic, np.ndarray)):
+            raise TypeError(f"grad for {name}: cannot differentiate a {type(leaf).__name__}")
+        dtype = build.INT64 if type(leaf) is SymInt else _dtype_of(leaf)
+        if dtype.kind not in "fc":
+            raise TypeError(f"grad for {name}: needs a float or complex value, got {dtype}")
+        outer = as_node(block, leaf)
+        node = block.add(kinds.CELL, (outer,), len(block.nodes), outer.type)
+        cell = Cell(block, node)
+        cell.owned = True
+        return _Point(leaf, node, Tracer(cell, None, outer.type.weight))
+
+    @property
+    def written(self) -> bool:
+        return self.inner.cell.node is not self.node
+
+    def result(self, block: Block) -> Tracer:
+        """The gradient as the user sees it: an array for an array, a NumPy scalar for any number."""
+        node = self.gradient
+        if node is None:
+            node = zeros(block, self.node.shape, self.node.dtype)
+        is_array = self.node.type.weight is Weight.ARRAY
+        return fresh(block, build.weigh(block, node, Weight.ARRAY if is_array else Weight.SCALAR))
+
+
+def _dtype_of(leaf: Any) -> np.dtype[Any]:
+    return leaf.dtype if hasattr(leaf, "dtype") else np.dtype(type(leaf))
+
+
+@dataclass
+class _Entry:
+    """One differentiated argument."""
+
+    tree: TreeDef
+    points: list[_Point]
+
+    @staticmethod
+    def of(block: Block, number: int, argument: Any) -> _Entry:
+        leaves, tree = flatten(argument)
+        names = list(_names(tree, f"argument {number}"))
+        points = [_Point.of(block, x, name) for x, name in zip(leaves, names, strict=True)]
+        return _Entry(tree, points)
+
+    def enter(self) -> Any:
+        """The argument as the function gets it."""
+        return unflatten(self.tree, [p.inner for p in self.points])
+
+    def gradients(self, block: Block) -> Any:
+        return unflatten(self.tree, [p.result(block) for p in self.points])
+
+
+def _names(tree: TreeDef, name: str) -> Iterator[str]:
+    """What to call each leaf in an error: "argument 0['w'][1]"."""
+    if tree.kind == "leaf":
+        yield name
+    for key, child in zip(tree.keys, tree.children, strict=True):
+        part = f".{key}" if tree.kind == "dataclass" else f"[{key!r}]"
+        yield from _names(child, name + part)
+
+
+# ---------------------------------------------------------------- storage behind the leaves
+
+
+class _Watch:
+    """Finds reads and writes, during the call, of the caller's arrays by another way than the arguments.
+
+    Inside, an argument's storage is a cell of its own. If the function writes it and also reaches the same array
+    through its closure, the two would drift apart; then the call is refused. To notice it, the caller's cells show
+    fresh nodes during the call: whatever is computed from those was reached through the closure.
+    """
+
+    def __init__(self, block: Block, points: Sequence[_Point]) -> None:
+        self.block = block
+        self.points = points
+        self.kept: dict[Cell, tuple[Node, Node]] = {}
+
+    def __enter__(self) -> None:
+        for p in self.points:
+            if type(p.leaf) is Tracer and p.leaf.cell not in self.kept:
+                cell = p.leaf.cell
+                type_ = TensorType(cell.node.shape, cell.node.dtype, cell.node.type.weight)
+                stand_in = self.block.add(
+                    kinds.CELL, (cell.node,), len(self.block.nodes), type_
+                )
+                self.kept[cell] = (cell.node, stand_in)
+        for cell, (_, stand_in) in self.kept.items():
+            cell.node = stand_in
+        self.start = len(self.block.nodes)
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        changed = [c for c, (_, stand_in) in self.kept.items() if c.node is not stand_in]
+        for cell, (before, _) in self.kept.items():
+            cell.node = before
+        if kind is None:
+            if changed:
+                raise NotCaptured("grad of a function that writes its argument through its closure")
+            self._refuse_aliases()
+
+    def _refuse_aliases(self) -> None:
+        cells = [p.leaf.cell for p in self.points if type(p.leaf) is Tracer]
+        read = {a for n in self.block.nodes[self.start :] for a in n.args}
+        for p in self.points:
+            if not p.written:
+                continue
+            if type(p.leaf) is not Tracer:
+                raise NotCaptured("grad of a function that writes an array which is no argument")
+            if cells.count(p.leaf.cell) > 1 or self.kept[p.leaf.cell][1] in read:
+                raise NotCaptured("grad of a function that writes an array known by two names")
+
+
+def _leave(result: Any, points: Sequence[_Point]) -> Any:
+    """Pass in-place updates on to the caller's arrays, and name those arrays where the result has the inner ones."""
+    home: dict[Cell, Tracer] = {}
+    for p in points:
+        if type(p.leaf) is Tracer and p.leaf.weight is Weight.ARRAY:
+            home[p.inner.cell] = p.leaf
+            if p.written:
+                p.leaf.write(p.inner.cell.node)
+
+    def rename(value: Any) -> Any:
+        if type(value) is not Tracer or value.cell not in home or value.weight is not Weight.ARRAY:
+            return value
+        outer = home[value.cell]
+        return outer if value.view is None else outer.through(value.view)
+
+    return tree_map(rename, result)

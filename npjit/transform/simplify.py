@@ -1,0 +1,226 @@
+"""Rewrites a graph to a smaller one with the same values, bit for bit.
+
+In: a Graph. Out: a Graph in which views and reshapes are merged, constants are computed, operations that change
+nothing are gone, and storage that pure values can replace is removed. Sums that are summed again become one sum; that
+is the one rule which may change the last bits of a result.
+
+    %1 = view 1.0                      x * np.ones(n)
+    %2 = multiply %0 %1     ->   %0
+
+`RULES` lists the rewrite rules of each kind. A rule sees the question that a node asks (with arguments already
+simplified) and gives another node as the answer, or None. What is particular to an op stands in its row: `neutral`,
+`involution`, `conversion`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from npjit.core.assume import Assumptions
+from npjit.core.graph import Block, Concrete, Graph, Node, TensorType, Weight
+from npjit.core.op import Kind, Literal, Op
+from npjit.core.size import Size
+from npjit.core.view import Along, At, Cut, View, index
+from npjit.ops import build, kinds
+from npjit.transform.locate import APART, locate
+from npjit.transform.storage import remove_storage
+
+DType = np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a node computes."""
+
+    block: Block
+    op: Op
+    args: tuple[Node, ...]
+    params: Any
+    type: TensorType
+
+
+Rule = Callable[[Question], Node | None]
+
+
+def simplify(graph: Graph) -> Graph:
+    """The graph with every rule applied and unneeded storage removed."""
+    return _rewrite(remove_storage(_rewrite(graph)))
+
+
+def answer(q: Question) -> Node:
+    """The node for a question: what the first rule that applies gives, else the question itself."""
+    for rule in RULES.get(q.op.kind, ()):
+        found = rule(q)
+        if found is not None:
+            return found
+    return q.block.add(q.op, q.args, q.params, q.type)
+
+
+def _rewrite(graph: Graph) -> Graph:
+    """One walk over the nodes, arguments before users."""
+    block = Block(sizes=Assumptions.given(graph.guards))
+    new: dict[Node, Node] = {}
+    for n in graph.nodes:
+        block.where = n.where
+        args = tuple(new[a] for a in n.args)
+        new[n] = answer(Question(block, n.op, args, n.params, _plain(n)))
+    return Graph.of(
+        block,
+        [new[n] for n in graph.inputs],
+        [build.weigh(block, new[n], n.type.weight) for n in graph.outputs],
+        [(i, new[n]) for i, n in graph.writes],
+        graph.sources,
+    )
+
+
+def _plain(n: Node) -> TensorType:
+    """The node's type; once traced, a computed number is the same value whatever its weight."""
+    if n.op.kind is Kind.INPUT:
+        return n.type
+    return replace(n.type, weight=Weight.ARRAY if n.shape else Weight.SCALAR)
+
+
+# ---------------------------------------------------------------- constants
+
+
+def _literal(node: Node) -> Literal | None:
+    """The one constant that all elements of the node are."""
+    if node.op.kind is Kind.VIEW:
+        (node,) = node.args
+    return node.params if node.op.kind is Kind.CONST else None
+
+
+def _filled(q: Question, literal: Literal) -> Node:
+    """An answer in which every element is the constant."""
+    type_ = TensorType((), q.type.dtype, Weight.SCALAR)
+    const = q.block.add(kinds.CONST, (), literal, type_)
+    return build.broadcast(q.block, const, q.type.shape)
+
+
+def fold(q: Question) -> Node | None:
+    """An elementwise operation on constants is computed now."""
+    literals = [_literal(a) for a in q.args]
+    if not q.args or None in literals:
+        return None
+    node = Node(q.op, q.args, q.params, replace(q.type, shape=()), "")
+    try:
+        with np.errstate(all="ignore"):
+            value = q.op.evaluate(Concrete(node, {}), *[np.asarray(x.value) for x in literals if x])
+    except (ArithmeticError, ValueError):
+        # raised again, where it belongs, when the code runs
+        return None
+    return _filled(q, Literal.of(value, q.type.dtype))
+
+
+def keep_constant(q: Question) -> Node | None:
+    """Moving equal elements about changes nothing; padding them with zeros neither when they are zeros."""
+    literal = _literal(q.args[0])
+    if literal is None or (q.op.kind is Kind.PAD and any(literal.data)):
+        return None
+    return _filled(q, literal)
+
+
+# ---------------------------------------------------------------- elementwise
+
+
+def drop_neutral(q: Question) -> Node | None:
+    """x * 1, x / 1, x - 0 and the like."""
+    for position, number in q.op.neutral:
+        other = q.args[1 - position]
+        if other.dtype != q.type.dtype or other.dtype.kind not in "iuf":
+            continue
+        if _literal(q.args[position]) == Literal.of(number, q.args[position].dtype):
+            return other
+    return None
+
+
+def undo_involution(q: Question) -> Node | None:
+    """-(-x) and the like."""
+    if not q.op.involution or q.args[0].op is not q.op:
+        return None
+    (inner,) = q.args[0].args
+    return inner if inner.dtype == q.type.dtype else None
+
+
+def merge_conversions(q: Question) -> Node | None:
+    """A conversion to the type it has, or after another one that loses nothing."""
+    if not q.op.conversion:
+        return None
+    (x,) = q.args
+    if x.dtype == q.type.dtype:
+        return x
+    if not x.op.conversion:
+        return None
+    (source,) = x.args
+    if source.dtype == q.type.dtype and _is_lossless(source.dtype, x.dtype):
+        return source
+    if _is_lossless(source.dtype, x.dtype) and _is_lossless(x.dtype, q.type.dtype):
+        return answer(replace(q, args=(source,)))
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _is_lossless(source: DType, target: DType) -> bool:
+    """Whether every value of one element type has the same value in the other, and comes back from it."""
+    if source.kind in "iu" and target.kind in "fc":
+        digits = np.finfo(target).nmant + 1
+        return int(np.iinfo(source).max).bit_length() <= digits
+    return bool(np.can_cast(source, target, "safe"))
+
+
+# ---------------------------------------------------------------- movement
+
+
+def merge_view(q: Question) -> Node | None:
+    """A view of a view is one view, and one that changes nothing is none; `build.view` knows both."""
+    return build.view(q.block, q.args[0], q.params)
+
+
+def look_into_pad(q: Question) -> Node | None:
+    """A view of padded values that shows the values alone, or the zeros alone."""
+    (padded,) = q.args
+    if padded.op.kind is not Kind.PAD:
+        return None
+    (inner,) = padded.args
+    cuts = [
+        Cut(before, 1, n) for (before, _), n in zip(padded.params, inner.shape, strict=True)
+    ]
+    found = locate(q.params, index(padded.shape, cuts), q.block.sizes)
+    if found is None:
+        return None
+    if found is APART:
+        return _filled(q, Literal.of(0, q.type.dtype))
+    return build.view(q.block, inner, found)
+
+
+def merge_reshape(q: Question) -> Node | None:
+    """A reshape of a reshape is one, and one that only moves axes of extent 1 is a view; `build` knows both."""
+    return build.reshape(q.block, q.args[0], q.type.shape)
+
+
+def merge_reductions(q: Question) -> Node | None:
+    """A reduction of the same reduction's result goes over all the axes at once."""
+    (x,) = q.args
+    if x.op is not q.op or x.dtype != q.type.dtype or x.args[0].dtype != x.dtype:
+        return None
+    if q.op.reduction is None or not q.op.reduction.merges:
+        return None
+    (source,) = x.args
+    kept = [axis for axis in range(len(source.shape)) if axis not in x.params]
+    axes = sorted([*x.params, *(kept[axis] for axis in q.params)])
+    return answer(replace(q, args=(source,), params=tuple(axes)))
+
+
+RULES: dict[Kind, tuple[Rule, ...]] = {
+    Kind.ELEMENTWISE: (fold, drop_neutral, undo_involution, merge_conversions),
+    Kind.VIEW: (look_into_pad, merge_view),
+    Kind.RESHAPE: (keep_constant, merge_reshape),
+    Kind.PAD: (keep_constant,),
+    Kind.GATHER: (keep_constant,),
+    Kind.REDUCE: (merge_reductions,),
+}

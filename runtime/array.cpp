@@ -1,0 +1,266 @@
+#define NPJIT_IMPORTS_NUMPY
+#include "array.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "numpy_api.h"
+#include "pool.h"
+
+namespace npjit {
+namespace {
+
+constexpr npjit_int64 pooled_from = 4096;
+
+PyArrayObject* as_array(PyObject* object) { return reinterpret_cast<PyArrayObject*>(object); }
+
+void* handler_malloc(void*, std::size_t bytes) { return pool::allocate(bytes); }
+
+void* handler_calloc(void*, std::size_t count, std::size_t size) {
+  void* memory = pool::allocate(count * size);
+  if (memory != nullptr) {
+    std::memset(memory, 0, count * size);
+  }
+  return memory;
+}
+
+void* handler_realloc(void*, void* memory, std::size_t bytes) {
+  void* moved = pool::allocate(bytes);
+  if (moved != nullptr) {
+    std::memcpy(moved, memory, std::min(bytes, pool::capacity(memory)));
+    pool::release(memory);
+  }
+  return moved;
+}
+
+void handler_free(void*, void* memory, std::size_t) { pool::release(memory); }
+
+PyDataMem_Handler pool_handler = {
+    "npjit_pool", 1, {nullptr, handler_malloc, handler_calloc, handler_realloc, handler_free}};
+PyObject* pool_capsule = nullptr;
+
+char stride_class(npjit_int64 extent, npjit_int64 stride, npjit_int64 itemsize) {
+  if (extent <= 1) {
+    return 'x';
+  }
+  if (stride == 0) {
+    return '0';
+  }
+  if (stride < 0) {
+    return 'n';
+  }
+  return stride == itemsize ? '1' : 'p';
+}
+
+std::string order_text(PyArrayObject* array) {
+  const npy_intp* extents = PyArray_DIMS(array);
+  const npy_intp* strides = PyArray_STRIDES(array);
+  std::vector<int> axes;
+  for (int axis = 0; axis < PyArray_NDIM(array); ++axis) {
+    if (extents[axis] > 1) {
+      axes.push_back(axis);
+    }
+  }
+  std::string merging;
+  for (std::size_t i = 0; i + 1 < axes.size(); ++i) {
+    const int one = axes[i];
+    const int next = axes[i + 1];
+    const bool rows = strides[one] == strides[next] * extents[next];
+    const bool columns = strides[next] == strides[one] * extents[one];
+    merging += rows ? 'm' : columns ? 'f' : '-';
+  }
+  const auto larger = [strides](int a, int b) { return std::abs(strides[a]) > std::abs(strides[b]); };
+  std::stable_sort(axes.begin(), axes.end(), larger);
+  std::string text;
+  for (const int axis : axes) {
+    text += static_cast<char>('0' + axis);  // beyond axis 9 come ':', ';' and so on, all different
+  }
+  return text + '|' + merging;
+}
+
+bool layout_matches(PyArrayObject* array, const Layout& layout) {
+  const bool c_order = PyArray_IS_C_CONTIGUOUS(array);
+  if (layout.c_order || c_order) {
+    return layout.c_order == c_order;
+  }
+  const npjit_int64 itemsize = PyArray_ITEMSIZE(array);
+  for (int axis = 0; axis < PyArray_NDIM(array); ++axis) {
+    const npjit_int64 stride = PyArray_STRIDE(array, axis);
+    if (stride_class(PyArray_DIM(array, axis), stride, itemsize) != layout.classes[axis]) {
+      return false;
+    }
+  }
+  return layout.order.empty() || order_text(array) == layout.order;
+}
+
+}  // namespace
+
+int import_numpy() {
+  import_array1(-1);
+  pool_capsule = PyCapsule_New(&pool_handler, "mem_handler", nullptr);
+  return pool_capsule != nullptr ? 0 : -1;
+}
+
+bool supports_dtype(int dtype) {
+  return (dtype >= NPY_BOOL && dtype <= NPY_CDOUBLE && dtype != NPY_LONGDOUBLE) || dtype == NPY_HALF;
+}
+
+bool is_plain_array(PyObject* object) {
+  if (!PyArray_CheckExact(object)) {
+    return false;
+  }
+  PyArrayObject* array = as_array(object);
+  if (!supports_dtype(PyArray_TYPE(array)) || !PyArray_ISBEHAVED_RO(array)) {
+    return false;
+  }
+  for (int axis = 0; axis < PyArray_NDIM(array); ++axis) {
+    if (PyArray_DIM(array, axis) > 1 && PyArray_STRIDE(array, axis) % PyArray_ITEMSIZE(array) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Layout layout_of(PyObject* object) {
+  PyArrayObject* array = as_array(object);
+  Layout layout;
+  layout.c_order = PyArray_IS_C_CONTIGUOUS(array);
+  if (layout.c_order) {
+    return layout;
+  }
+  for (int axis = 0; axis < PyArray_NDIM(array); ++axis) {
+    layout.classes += stride_class(PyArray_DIM(array, axis), PyArray_STRIDE(array, axis),
+                                   PyArray_ITEMSIZE(array));
+  }
+  if (PyArray_NDIM(array) > 1) {
+    layout.order = order_text(array);
+  }
+  return layout;
+}
+
+bool ArrayGuard::matches(PyObject* object) const {
+  if (!PyArray_CheckExact(object)) {
+    return false;
+  }
+  PyArrayObject* array = as_array(object);
+  const int ndim = static_cast<int>(extents.size());
+  if (PyArray_TYPE(array) != dtype || PyArray_NDIM(array) != ndim || !PyArray_ISBEHAVED_RO(array) ||
+      (writeable && !PyArray_ISWRITEABLE(array))) {
+    return false;
+  }
+  const npy_intp* shape = PyArray_DIMS(array);
+  for (int axis = 0; axis < ndim; ++axis) {
+    const npjit_int64 wanted = extents[axis];
+    if (wanted >= 0 ? shape[axis] != wanted : wanted == at_least_two && shape[axis] < 2) {
+      return false;
+    }
+  }
+  return layout_matches(array, layout) && (layout.c_order || is_plain_array(object));
+}
+
+int array_dtype(PyObject* array) { return PyArray_TYPE(as_array(array)); }
+
+int array_ndim(PyObject* array) { return PyArray_NDIM(as_array(array)); }
+
+npjit_int64 array_extent(PyObject* array, int axis) { return PyArray_DIM(as_array(array), axis); }
+
+npjit_int64 array_bytes(PyObject* array) { return PyArray_NBYTES(as_array(array)); }
+
+char* array_data(PyObject* array) { return PyArray_BYTES(as_array(array)); }
+
+npjit_int64* pack_array(PyObject* object, npjit_int64* words) {
+  PyArrayObject* array = as_array(object);
+  const int ndim = PyArray_NDIM(array);
+  const npy_intp itemsize = PyArray_ITEMSIZE(array);
+  *words++ = reinterpret_cast<npjit_int64>(PyArray_DATA(array));
+  for (int axis = 0; axis < ndim; ++axis) {
+    words[axis] = PyArray_DIM(array, axis);
+    words[ndim + axis] = PyArray_STRIDE(array, axis) / itemsize;
+  }
+  return words + 2 * ndim;
+}
+
+bool arrays_overlap(PyObject* first, PyObject* second) {
+  char* low[2];
+  char* high[2];
+  PyObject* const pair[2] = {first, second};
+  for (int k = 0; k < 2; ++k) {
+    PyArrayObject* array = as_array(pair[k]);
+    low[k] = PyArray_BYTES(array);
+    high[k] = low[k] + PyArray_ITEMSIZE(array);
+    for (int axis = 0; axis < PyArray_NDIM(array); ++axis) {
+      const npy_intp extent = PyArray_DIM(array, axis);
+      if (extent == 0) {
+        return false;
+      }
+      const npy_intp reach = (extent - 1) * PyArray_STRIDE(array, axis);
+      (reach < 0 ? low[k] : high[k]) += reach;
+    }
+  }
+  return low[0] < high[1] && low[1] < high[0];
+}
+
+PyObject* fresh_array(int dtype, int ndim, const npjit_int64* extents, const int* order) {
+  PyArray_Descr* descr = PyArray_DescrFromType(dtype);
+  npy_intp shape[NPY_MAXDIMS];
+  npy_intp strides[NPY_MAXDIMS];
+  std::copy(extents, extents + ndim, shape);
+  npy_intp bytes = PyDataType_ELSIZE(descr);
+  bool empty = false;
+  for (int place = ndim - 1; place >= 0; --place) {
+    const int axis = order != nullptr ? order[place] : place;
+    strides[axis] = bytes;
+    empty = empty || shape[axis] == 0;
+    if (shape[axis] < 0 || __builtin_mul_overflow(bytes, std::max<npy_intp>(shape[axis], 1), &bytes)) {
+      Py_DECREF(descr);
+      PyErr_SetString(PyExc_ValueError, shape[axis] < 0 ? "negative dimensions are not allowed"
+                                                        : "array is too big");
+      return nullptr;
+    }
+  }
+  if (bytes < pooled_from || empty) {
+    return PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, order != nullptr ? strides : nullptr,
+                                nullptr, 0, nullptr);
+  }
+  void* memory = pool::allocate(bytes);
+  if (memory == nullptr) {
+    Py_DECREF(descr);
+    return PyErr_NoMemory();
+  }
+  PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, memory,
+                                         NPY_ARRAY_WRITEABLE, nullptr);
+  if (array == nullptr) {
+    pool::release(memory);
+    return nullptr;
+  }
+  Py_INCREF(pool_capsule);
+  reinterpret_cast<PyArrayObject_fields*>(array)->mem_handler = pool_capsule;
+  PyArray_ENABLEFLAGS(as_array(array), NPY_ARRAY_OWNDATA);
+  return array;
+}
+
+PyObject* view_of(PyObject* base, int dtype, int ndim, const npjit_int64* description) {
+  PyArray_Descr* descr = PyArray_DescrFromType(dtype);
+  const npy_intp itemsize = PyDataType_ELSIZE(descr);
+  npy_intp shape[NPY_MAXDIMS];
+  npy_intp strides[NPY_MAXDIMS];
+  for (int axis = 0; axis < ndim; ++axis) {
+    shape[axis] = description[1 + axis];
+    strides[axis] = description[1 + ndim + axis] * itemsize;
+  }
+  const int flags = PyArray_FLAGS(as_array(base)) & NPY_ARRAY_WRITEABLE;
+  PyObject* view = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides,
+                                        array_data(base) + description[0] * itemsize, flags, nullptr);
+  if (view == nullptr) {
+    return nullptr;
+  }
+  Py_INCREF(base);
+  if (PyArray_SetBaseObject(as_array(view), base) < 0) {
+    Py_DECREF(view);
+    return nullptr;
+  }
+  return view;
+}
+
+}  // namespace npjit

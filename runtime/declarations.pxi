@@ -1,0 +1,138 @@
+"""The C++ side as Cython sees it; the headers say what each part does."""
+
+from cpython.object cimport PyObject
+from libcpp cimport bool as cbool
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+
+cdef extern from "abi.h" nogil:
+    ctypedef long long npjit_int64
+
+
+cdef extern from "pool.h" namespace "npjit::pool" nogil:
+    cdef cppclass Stats:
+        size_t live_bytes, live_blocks, idle_bytes, idle_blocks, bound, reused, fresh
+    void trim_pool "npjit::pool::trim"(size_t keep)
+    void set_bound(size_t bytes)
+    Stats stats()
+
+
+cdef extern from "threads.h" namespace "npjit::threads" nogil:
+    int default_count()
+    int count()
+    void set_count(int threads)
+
+
+cdef extern from "blas.h" namespace "npjit::blas" nogil:
+    const int function_count
+    const char* const function_names[]
+    cdef cppclass Library:
+        string path, prefix, suffix
+        void* functions[10]
+        int (*get_threads)() nogil
+        void (*set_threads)(int) nogil
+    const Library& library() except +
+
+
+cdef extern from "service.h" namespace "npjit" nogil:
+    void set_main_thread(unsigned long identifier)
+
+
+cdef extern from "object.h" namespace "npjit":
+    cdef cppclass Functions:
+        pass
+    cdef cppclass SharedObject:
+        void* handle
+        Functions functions
+        string error
+    SharedObject open_object(const string& path) except +
+    void close_object(SharedObject& object)
+    string open_global "npjit::load_global"(const string& path) except +
+
+
+cdef extern from "array.h" namespace "npjit":
+    int import_numpy() except -1
+    cbool supports_dtype(int dtype)
+    cbool is_plain_array(object array)
+    cdef cppclass Layout:
+        cbool c_order
+        string classes, order
+    Layout layout_of(object array) except +
+    cdef cppclass ArrayGuard:
+        int dtype
+        cbool writeable
+        vector[npjit_int64] extents
+        Layout layout
+    int array_dtype(object array)
+    int array_ndim(object array)
+    npjit_int64 array_extent(object array, int axis)
+
+
+cdef extern from "scalar.h" namespace "npjit":
+    PyObject* scalar_type(int dtype)
+    int same_objects "npjit::same_value"(object first, object second) except -1
+
+
+cdef extern from "step.h" namespace "npjit":
+    cdef enum class Fetch(unsigned char):
+        argument, root, attribute, item, global_name, cell, defaults, kwdefaults
+    cdef enum class Check(unsigned char):
+        anything, identity, equal, exact_type, sequence, mapping, array, python_scalar, numpy_scalar
+    cdef cppclass Step:
+        Fetch fetch
+        Check check
+        char kind
+        int index, dtype
+        cbool indexed
+        Py_ssize_t position, length
+        PyObject* source
+        PyObject* key
+        PyObject* expected
+        PyObject* keys
+        ArrayGuard array
+    cdef cppclass Call:
+        PyObject** arguments
+        Py_ssize_t positional
+        PyObject* names
+
+
+cdef extern from "tree.h" namespace "npjit":
+    cdef enum class Branch(unsigned char):
+        leaf, constant, step, tuple, list, named_tuple, dict, dataclass
+    cdef cppclass Tree:
+        Branch branch
+        int index
+        PyObject* object
+        PyObject* names
+        vector[Tree] children
+
+
+cdef extern from "entry.h" namespace "npjit":
+    cdef enum class Result(unsigned char):
+        array, numpy_scalar, python_scalar, alias, input
+    cdef cppclass Output:
+        Result result
+        char kind
+        int dtype, ndim, input
+        vector[int] order
+    cdef cppclass Relation:
+        cbool same
+        int first, second
+    cdef cppclass CompiledEntry "npjit::Entry":
+        Py_ssize_t positional
+        PyObject* names
+        vector[Step] steps
+        vector[int] inputs
+        vector[Relation] relations
+        vector[Output] outputs
+        Tree tree
+        Functions native
+        PyObject* callable
+        npjit_int64 release_bytes
+    void count_words(CompiledEntry& entry)
+    cdef enum class Outcome(int):
+        done, no_match, original, failed, raised
+    int call_shape, memory_overlap, size_guard
+    Outcome execute(const CompiledEntry& entry, const Call& call, PyObject** result, int* detail)
+    Outcome probe(const CompiledEntry& entry, const Call& call, int* detail)

@@ -1,0 +1,56 @@
+"""The examples in the documents run and print what the documents say.
+
+Every ```python block of a document is run as a program, the blocks of one document in order and in
+one module; a ```text block right after one is its output.
+"""
+
+import contextlib
+import io
+import linecache
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n*^```text\n(.*?)^```$)?", re.M | re.S)
+
+
+def run_blocks(document: Path, folder: Path) -> None:
+    namespace = {"__name__": document.stem}
+    for number, (code, output) in enumerate(BLOCK.findall(document.read_text())):
+        path = folder / f"{document.stem}_{number}.py"
+        path.write_text(code)
+        linecache.checkcache(str(path))
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, str(path), "exec"), namespace)
+        if output:
+            assert printed.getvalue().strip() == output.strip(), code
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_examples(document, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_blocks(document, tmp_path)
+
+
+def test_wrong_output_is_seen(tmp_path):
+    document = tmp_path / "page.md"
+    document.write_text("```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n")
+    with pytest.raises(AssertionError):
+        run_blocks(document, tmp_path)
+
+
+def test_links_between_documents():
+    for document in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+@pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*.py")), ids=lambda path: path.stem)
+def test_example_runs(example, capsys):
+    runpy.run_path(str(example), run_name="__main__")
+    assert capsys.readouterr().out

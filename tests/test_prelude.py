@@ -1,0 +1,203 @@
+"""The prelude's functions give NumPy's results, and math functions are vector code."""
+
+import ctypes
+import functools
+import shutil
+import subprocess
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import special
+
+from npjit.codegen.prelude import prelude_text
+from npjit.codegen.toolchain import Compiler, compile_object, find_compiler
+from npjit.core.tolerance import TRANSCENDENTAL, assert_equal_numpy, sum_bound, ulp_distance
+
+COMPILER = find_compiler()
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
+
+C_TYPES = {
+    "?": "u8", "b": "i8", "h": "i16", "i": "i32", "q": "i64", "B": "u8", "H": "u16", "I": "u32",
+    "Q": "u64", "e": "f16", "f": "f32", "d": "f64", "F": "c64", "D": "c128",
+}  # fmt: skip
+INTS = "bhiqBHIQ"
+FLOATS = "efd"
+COMPLEX = "FD"
+
+SPECIAL = [
+    0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e-310, -2.2e-308, 1e-45,
+    -1e-45, 1e-40, 6e-8, -6e-5, 1e-38, 1e308, -1.7e308, 3e38, -3.4e38, 65504.0, 65519.0, 65520.0,
+    0.5, -0.5, 1.5, 2.5, -2.5, 2.0, 3.0, -3.0, 7.0, 127.0, 128.0, -129.0, 255.0, 256.0, 32768.0,
+    65536.0, 2.0**31, -(2.0**31), 2.0**32 + 5, 2.0**53 + 2, 2.0**63, -(2.0**63), 2.0**64, 1e10,
+    -1e22, 1e-10, 0.3, -0.7, 709.78, 709.79, -745.13, -745.14, -708.5, 88.7, 88.8, -103.97, -104.0,
+    1023.5, 1024.0, -1074.0, -1075.0, 127.5, -149.0, -150.0, 710.0, 710.5, 89.4, 37.0, 11.2, -17.5,
+]  # fmt: skip
+
+
+def values(code: str, count: int = 4000, seed: int = 0) -> np.ndarray:
+    """Special values, then random ones of every size."""
+    rng = np.random.default_rng(seed)
+    if code == "?":
+        return rng.integers(0, 2, count).astype("?")
+    if code in INTS:
+        info = np.iinfo(code)
+        edges = [info.min, info.min + 1, info.max, info.max - 1, 0, 1, 2, 3, 7, 8, 31, 63, 64]
+        edges += [info.bits - 1, info.bits] + ([-1, -2, -7, -8, -64] if info.min else [])
+        small = rng.integers(max(info.min, -20), 20, count // 2, dtype=code)
+        wide = rng.integers(info.min, info.max, count // 2, dtype=code, endpoint=True)
+        return np.concatenate([np.array(edges, object).astype(code), small, wide])
+    with np.errstate(all="ignore"):
+        if code in COMPLEX:
+            return _complex_values(code, rng, count)
+        spread = rng.normal(0, 1, count) * 10.0 ** rng.uniform(-8, 8, count)
+        near = np.concatenate([rng.uniform(-1, 1, count), rng.uniform(-30, 30, count)])
+        return np.concatenate([SPECIAL, near, 1 + near / 1e4, spread]).astype(code)
+
+
+def _complex_values(code: str, rng: np.random.Generator, count: int) -> np.ndarray:
+    edges = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.0, np.inf, -np.inf, np.nan, 1e-30, -30.0])
+    re, im = (part.ravel() for part in np.meshgrid(edges, edges))
+    out = np.empty(edges.size**2 + count, code)
+    out.real = np.concatenate([re, rng.normal(0, 1, count) * 10.0 ** rng.uniform(-2, 1, count)])
+    out.imag = np.concatenate([im, rng.normal(0, 1, count) * 10.0 ** rng.uniform(-2, 1, count)])
+    return out
+
+
+class Kernels:
+    """Loops over arrays, one per expression, compiled as one unit."""
+
+    def __init__(self, optimise: str = "-O1") -> None:
+        self.optimise = optimise
+        self.sources: list[str] = []
+
+    def add(self, expression: str, inputs: str, output: str) -> str:
+        """A loop that stores `expression` of v0, v1, ...; its name."""
+        name = f"k{len(self.sources)}"
+        types = [C_TYPES[code] for code in inputs]
+        arguments = [f"const {kind}* __restrict a{k}" for k, kind in enumerate(types)]
+        loads = [
+            f"const b1 v{k} = nj_truth(a{k}[i]);" if code == "?" else f"const {kind} v{k} = a{k}[i];"
+            for k, (code, kind) in enumerate(zip(inputs, types, strict=True))
+        ]
+        out = "b1" if output == "?" else C_TYPES[output]
+        self.sources.append(
+            f'extern "C" void {name}({", ".join(arguments)}, {C_TYPES[output]}* __restrict o, i64 n)'
+            f" {{\n#pragma omp simd\n  for (i64 i = 0; i < n; ++i) {{\n    {' '.join(loads)}\n"
+            f"    const {out} r = {expression};\n    o[i] = r;\n  }}\n}}\n"
+        )
+        return name
+
+    @functools.cached_property
+    def path(self) -> Path:
+        assert isinstance(COMPILER, Compiler)
+        code = "\n".join(self.sources)
+        text = prelude_text(code, COMPILER.vector) + code
+        return compile_object(COMPILER, text, optimise=self.optimise)
+
+    def __call__(self, name: str, output: str, *arrays: np.ndarray) -> np.ndarray:
+        out = np.empty(len(arrays[0]), output)
+        run = getattr(_load(self.path), name)
+        pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*arrays, out)]
+        run(*pointers, ctypes.c_longlong(len(out)))
+        return out
+
+
+@functools.cache
+def _load(path: Path) -> ctypes.CDLL:
+    return ctypes.CDLL(str(path))
+
+
+def check(cases: list[tuple[str, str, str, np.ufunc]], *, ulp: int = 0, optimise: str = "-O1") -> None:
+    """Each case: expression, input codes, output code, and NumPy's function of the same arrays."""
+    kernels = Kernels(optimise)
+    named = [(kernels.add(*case[:3]), case) for case in cases]
+    for name, (expression, inputs, output, function) in named:
+        arrays = [values(code, seed=k) for k, code in enumerate(inputs)]
+        if len(arrays) == 2:
+            arrays = _pairs(*arrays)
+        with np.errstate(all="ignore"):
+            want = function(*arrays)
+        got = kernels(name, output, *arrays)
+        try:
+            assert_equal_numpy(got, want, ulp=ulp)
+        except AssertionError as error:
+            where = np.flatnonzero(~(ulp_distance(got, want) <= ulp)) if output in "efdFD" else []
+            where = where if len(where) else np.flatnonzero(got != want)
+            sample = [tuple(array[where[:3]]) for array in arrays]
+            raise AssertionError(f"{expression} of {inputs}: {error}, at {sample}") from None
+
+
+def _pairs(one: np.ndarray, other: np.ndarray) -> list[np.ndarray]:
+    """Every special value with every other, then all the rest side by side."""
+    few = min(90, len(one), len(other))
+    grid = np.meshgrid(one[:few], other[:few])
+    count = min(len(one), len(other))
+    rest = np.random.default_rng(7).permutation(count)
+    pairs = [np.concatenate([g.ravel(), a[:count]]) for g, a in zip(grid, (one, other[rest]), strict=True)]
+    # A whole number of vectors: NumPy's casts of what does not fit differ in the last elements.
+    return [pair[: len(pair) // 64 * 64].copy() for pair in pairs]
+
+
+@pytest.mark.parametrize("source", "?" + INTS + FLOATS + COMPLEX)
+def test_casts(source: str) -> None:
+    targets = "?" + INTS + FLOATS + COMPLEX
+    kernels = Kernels()
+    names = {}
+    for target in targets:
+        kind = "b1" if target == "?" else C_TYPES[target]
+        names[target] = kernels.add(f"nj_cast<{kind}>(v0)", source, target)
+    array = values(source)
+    array = array[: len(array) // 64 * 64].copy()
+    for target in targets:
+        with warnings.catch_warnings(action="ignore"):
+            want = array.astype(target)
+        assert_equal_numpy(kernels(names[target], target, array), want)
+
+
+INT_BINARY = "floor_divide remainder fmod left_shift right_shift gcd lcm maximum minimum fmax fmin"
+
+
+@pytest.mark.parametrize("code", INTS)
+def test_integers(code: str) -> None:
+    unary = "absolute sign negative square"
+    check(
+        [(f"nj_{n}(v0, v1)", code * 2, code, getattr(np, n)) for n in INT_BINARY.split()]
+        + [(f"nj_{n}(v0)", code, code, getattr(np, n)) for n in unary.split()]
+        + [("nj_bitwise_count(v0)", code, "B", np.bitwise_count)]
+        + [("nj_power(v0, nj_absolute(nj_remainder(v1, v1)))", code * 2, code, lambda a, b: a**0)]
+        + [("nj_power(v0, (decltype(v0))5)", code, code, lambda a: a ** np.array(5, code))]
+    )
+
+
+FLOAT_UNARY = (
+    "floor ceil trunc rint sqrt reciprocal square fabs absolute negative positive sign spacing"
+    " deg2rad rad2deg"
+)
+FLOAT_BINARY = (
+    "copysign nextafter heaviside fmod remainder floor_divide maximum minimum"
+)
+
+
+@pytest.mark.parametrize("code", FLOATS)
+def test_exact_floats(code: str) -> None:
+    check(
+        [(f"nj_{n}(v0)", code, code, getattr(np, n)) for n in FLOAT_UNARY.split()]
+        + [(f"nj_{n}(v0, v1)", code * 2, code, getattr(np, n)) for n in FLOAT_BINARY.split()]
+        + [(f"nj_{n}(v0)", code, "?", getattr(np, n)) for n in "isnan isinf isfinite signbit".split()]
+        + [
+            ("nj_modf_fraction(v0)", code, code, lambda x: np.modf(x)[0]),
+            ("nj_modf_whole(v0)", code, code, lambda x: np.modf(x)[1]),
+            ("nj_frexp_mantissa(v0)", code, code, lambda x: np.frexp(x)[0]),
+            ("nj_frexp_exponent(v0)", code, "i", lambda x: np.frexp(x)[1]),
+            ("nj_ldexp(v0, v1)", code + "i", code, np.ldexp),
+            ("v0 + v1", code * 2, code, np.add),
+            ("v0 - v1", code * 2, code, np.subtract),
+            ("v0 * v1", code * 2, code, np.multiply),
+            ("v0 / v1", code * 2, code, np.divide),
+            ("v0 < v1", code * 2, "?", np.less),
+            ("v0 >= v1", code * 2, "?", np.greater_equal),
+            ("v0 == v1", code * 2, "?", np.equal),
+        ]
+    )  # fmt: skip
