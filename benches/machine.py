@@ -9,7 +9,9 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("npjit", "numpy", "numba", "jax", "torch")
+import npjit
+
+PACKAGES = ("numpy", "numba", "jax", "torch")
 
 
 def processor() -> str:
@@ -40,5 +42,6 @@ def describe(threads: int) -> dict[str, str]:
         "threads": str(threads),
         "python": platform.python_version(),
         "compiler": compiler(),
+        "npjit": npjit.__version__,
         **versions,
     }

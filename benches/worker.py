@@ -40,6 +40,8 @@ def prepare(peer: Peer, name: str, dtype: str) -> tuple[Callable[[], Any], dict[
     if hasattr(form, "cache_info"):
         calls = form.cache_info()
         assert calls["whole"] == 1, f"ran as NumPy: {', '.join(calls['refusals'])}"
+        backends = [version.backend for version in form.compiled]
+        assert backends == ["cpp"], f"ran on {backends}"
     nbytes = sum(a.nbytes for a in arguments) + sum(a.nbytes for a in check.flatten(answer))
     return call, {"first": first, "error": error, "bytes": nbytes}
 

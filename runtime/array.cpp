@@ -70,7 +70,9 @@ std::string order_text(PyArrayObject* array) {
     const bool columns = strides[next] == strides[one] * extents[one];
     merging += rows ? 'm' : columns ? 'f' : '-';
   }
-  const auto larger = [strides](int a, int b) { return std::abs(strides[a]) > std::abs(strides[b]); };
+  const auto larger = [strides](int a, int b) {
+    return std::abs(strides[a]) > std::abs(strides[b]);
+  };
   std::stable_sort(axes.begin(), axes.end(), larger);
   std::string text;
   for (const int axis : axes) {
@@ -103,7 +105,8 @@ int import_numpy() {
 }
 
 bool supports_dtype(int dtype) {
-  return (dtype >= NPY_BOOL && dtype <= NPY_CDOUBLE && dtype != NPY_LONGDOUBLE) || dtype == NPY_HALF;
+  return (dtype >= NPY_BOOL && dtype <= NPY_CDOUBLE && dtype != NPY_LONGDOUBLE) ||
+         dtype == NPY_HALF;
 }
 
 bool is_plain_array(PyObject* object) {
@@ -115,7 +118,8 @@ bool is_plain_array(PyObject* object) {
     return false;
   }
   for (int axis = 0; axis < PyArray_NDIM(array); ++axis) {
-    if (PyArray_DIM(array, axis) > 1 && PyArray_STRIDE(array, axis) % PyArray_ITEMSIZE(array) != 0) {
+    if (PyArray_DIM(array, axis) > 1 &&
+        PyArray_STRIDE(array, axis) % PyArray_ITEMSIZE(array) != 0) {
       return false;
     }
   }
@@ -212,16 +216,17 @@ PyObject* fresh_array(int dtype, int ndim, const npjit_int64* extents, const int
     const int axis = order != nullptr ? order[place] : place;
     strides[axis] = bytes;
     empty = empty || shape[axis] == 0;
-    if (shape[axis] < 0 || __builtin_mul_overflow(bytes, std::max<npy_intp>(shape[axis], 1), &bytes)) {
+    if (shape[axis] < 0 ||
+        __builtin_mul_overflow(bytes, std::max<npy_intp>(shape[axis], 1), &bytes)) {
       Py_DECREF(descr);
-      PyErr_SetString(PyExc_ValueError, shape[axis] < 0 ? "negative dimensions are not allowed"
-                                                        : "array is too big");
+      PyErr_SetString(PyExc_ValueError,
+                      shape[axis] < 0 ? "negative dimensions are not allowed" : "array is too big");
       return nullptr;
     }
   }
   if (bytes < pooled_from || empty) {
-    return PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, order != nullptr ? strides : nullptr,
-                                nullptr, 0, nullptr);
+    return PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape,
+                                order != nullptr ? strides : nullptr, nullptr, 0, nullptr);
   }
   void* memory = pool::allocate(bytes);
   if (memory == nullptr) {
@@ -250,8 +255,9 @@ PyObject* view_of(PyObject* base, int dtype, int ndim, const npjit_int64* descri
     strides[axis] = description[1 + ndim + axis] * itemsize;
   }
   const int flags = PyArray_FLAGS(as_array(base)) & NPY_ARRAY_WRITEABLE;
-  PyObject* view = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides,
-                                        array_data(base) + description[0] * itemsize, flags, nullptr);
+  PyObject* view =
+      PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides,
+                           array_data(base) + description[0] * itemsize, flags, nullptr);
   if (view == nullptr) {
     return nullptr;
   }

@@ -1,11 +1,12 @@
 // NumPy arrays in and out: what a guard sees of one, and how fresh arrays and views are made.
 //
-// The layout of an array is "C", for C-contiguous, or one class per axis ('0' stride 0, '1' stride of
-// one element, 'n' negative, 'p' other positive, 'x' extent at most 1) and, for two axes or more, an
-// order text. That one speaks of the axes of extent 2 and more: first their numbers from the largest
-// to the smallest stride, then '|', then for each but the last 'm' if it merges with the next (its
-// stride is the next one's times the next one's extent), 'f' if the next merges with it, else '-'. The
-// order text decides NumPy's memory order of results, and whether a reshape is a view. Examples:
+// The layout of an array is "C", for C-contiguous, or one class per axis ('0' stride 0, '1' stride
+// of one element, 'n' negative, 'p' other positive, 'x' extent at most 1) and, for two axes or
+// more, an order text. That one speaks of the axes of extent 2 and more: first their numbers from
+// the largest to the smallest stride, then '|', then for each but the last 'm' if it merges with
+// the next (its stride is the next one's times the next one's extent), 'f' if the next merges with
+// it, else '-'. The order text decides NumPy's memory order of results, and whether a reshape is a
+// view. Examples:
 //
 //     np.zeros((3, 4))          "C"
 //     np.zeros((3, 4)).T        ('1', 'p', '10|f')
@@ -64,8 +65,9 @@ npjit_int64* pack_array(PyObject* array, npjit_int64* words);
 bool arrays_overlap(PyObject* first, PyObject* second);
 
 // A fresh array in the memory order `order` (axes from the outermost to the innermost; null for C).
-// Arrays from 4 KiB on live in a block of the pool and, like NumPy's own, own their data: the pool is
-// their memory handler (NEP 49), so that base, flags and resize() are what NumPy would have given.
+// Arrays from 4 KiB on live in a block of the pool and, like NumPy's own, own their data: the pool
+// is their memory handler (NEP 49), so that base, flags and resize() are what NumPy would have
+// given.
 PyObject* fresh_array(int dtype, int ndim, const npjit_int64* extents, const int* order);
 char* array_data(PyObject* array);
 

@@ -1,9 +1,10 @@
-// The OpenBLAS that NumPy has loaded: its CBLAS functions with 64-bit sizes, found without linking it.
+// The OpenBLAS that NumPy has loaded: its CBLAS functions with 64-bit sizes, found without linking
+// it.
 //
 //     npjit::blas::library().functions[npjit::blas::dgemm]
 //
-// Calls from inside a `parallel` body are not made serial: OpenBLAS has one thread count for the whole
-// process. Its own lock queues such calls, so they are right, and slow.
+// Calls from inside a `parallel` body are not made serial: OpenBLAS has one thread count for the
+// whole process. Its own lock queues such calls, so they are right, and slow.
 #ifndef NPJIT_BLAS_H
 #define NPJIT_BLAS_H
 #include <string>

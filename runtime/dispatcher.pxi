@@ -82,7 +82,7 @@ cdef class Dispatcher:
         return self._entries
 
     def add(self, Entry entry not None) -> None:
-        """Put an entry before the others. Calls that run now go on with the entries they began with."""
+        """Put an entry before the others; calls under way go on with those they began with."""
         self._entries = (entry, *self._entries)
         self._recent = entry
 
@@ -116,8 +116,9 @@ cdef class Dispatcher:
         return _owned(result)
 
     def explain_miss(self, args: tuple, kwargs: dict) -> list:
-        """Per entry what fails first: the number of a step, or "arguments" (their number or names),
-        "overlap" (the memory of inputs), "sizes" (a guard in the native code); None if it matches."""
+        """Per entry what fails first: the number of a step, or "arguments" (their number or
+        names), "overlap" (the memory of inputs), "sizes" (a guard in the native code); None if it
+        matches."""
         return [self._first_failure(entry, args, kwargs) for entry in self._entries]
 
     cdef object _first_failure(self, Entry entry, tuple args, dict kwargs):
@@ -140,7 +141,7 @@ cdef class Dispatcher:
 cdef PyObject* attempt(
     Dispatcher self, Entry entry, PyObject** args, size_t nargsf, PyObject* names
 ) except? NULL:
-    """Answer the call by this entry: a new reference, or NULL without an exception if it does not match."""
+    """The answer by this entry, a new reference; NULL without an exception if it does not match."""
     cdef PyObject* result = NULL
     cdef int detail = 0
     cdef Call call
@@ -212,8 +213,8 @@ cdef int _raise_pending() except -1:
 
 
 cdef int _speed_up(cls) except -1:
-    """Tell CPython that instances take vectorcalls and bind like functions. CPython 3.11 does not let
-    a class inherit either, and Cython cannot declare it."""
+    """Tell CPython that instances take vectorcalls and bind like functions. CPython 3.11 does not
+    let a class inherit either, and Cython cannot declare it."""
     cdef TypeObject* type_object = <TypeObject*>cls
     if type_object.tp_flags & Py_TPFLAGS_HAVE_VECTORCALL:
         return 0

@@ -278,7 +278,8 @@ Outcome Run::run_callable() {
   }
   Py_DECREF(made);
   if (next != given) {
-    PyErr_SetString(PyExc_TypeError, "a backend's callable returns a list with one object per output");
+    PyErr_SetString(PyExc_TypeError,
+                    "a backend's callable returns a list with one object per output");
     return Outcome::raised;
   }
   return Outcome::done;
@@ -305,7 +306,8 @@ void count_words(Entry& entry) {
     if (step.check == Check::array) {
       entry.in_words += 1 + 2 * static_cast<npjit_int64>(step.array.extents.size());
     } else {
-      const bool two = step.check == Check::python_scalar ? step.kind == 'c' : is_complex(step.dtype);
+      const bool two =
+          step.check == Check::python_scalar ? step.kind == 'c' : is_complex(step.dtype);
       entry.in_words += two ? 2 : 1;
     }
   }

@@ -46,8 +46,8 @@ struct Entry {
   std::vector<Relation> relations;
   std::vector<Output> outputs;
   Tree tree;
-  Functions native;          // null functions when `callable` runs instead
-  PyObject* callable = nullptr;  // of mode "numpy" when null as well
+  Functions native;               // null functions when `callable` runs instead
+  PyObject* callable = nullptr;   // of mode "numpy" when null as well
   npjit_int64 release_bytes = 0;  // the GIL is released when a call touches at least so many
 
   // Known from the above; count_words() sets them.

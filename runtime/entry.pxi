@@ -16,8 +16,8 @@ cdef class Entry:
     kwnames        their keywords, in the order of the call
     steps          ((fetch, check), ...), see below
     native         NativeObject to run
-    call           or a callable: list of the input objects -> list with one object per output that is
-                   not of kind "input", each just as the caller is to see it
+    call           or a callable: list of the input objects -> list with one object per output that
+                   is not of kind "input", each just as the caller is to see it
     inputs         numbers of the steps whose objects are the inputs, in order
     outputs        ("array", dtype, ndim, perm or None) | ("npscalar", dtype) | ("python", "fibc")
                    | ("alias", input, dtype, ndim) | ("input", input)
@@ -26,8 +26,8 @@ cdef class Entry:
                    | ("dataclass", cls, names, trees)
     disjoint       pairs of inputs whose memory must not overlap, and ("same", i, j) for inputs that
                    must be one array
-    on_check       called with the number of a check that failed while running; it raises, or returns
-                   and the user's own function answers the call
+    on_check       called with the number of a check that failed while running; it raises, or
+                   returns and the user's own function answers the call
     release_gil_words  the GIL is released when arrays and arena hold at least so many 8-byte words
 
     fetch: ("arg", i) | ("kw", name) | ("root", obj) | ("attr", step, name) | ("item", step, key)
@@ -36,8 +36,8 @@ cdef class Entry:
     check: ("any",) | ("is", obj) | ("equal", value) | ("type", cls) | ("seq", cls, length)
            | ("dict", cls, keys) | ("array", dtype, ndim, extents, layout, writeable)
            | ("scalar", "f" | "i" | "b" | "c") | ("npscalar", dtype)
-    Extents: exact, or -1 for two or more, or -2 for any. Layout: as describe_array gives it; without
-    its order text, any order and any merging of axes will do.
+    Extents: exact, or -1 for two or more, or -2 for any. Layout: as describe_array gives it;
+    without its order text, any order and any merging of axes will do.
     """
 
     cdef CompiledEntry _compiled

@@ -71,7 +71,8 @@ Header* header_of(const void* memory) {
   return reinterpret_cast<Header*>(const_cast<char*>(static_cast<const char*>(memory)) - alignment);
 }
 
-// A mapping whose start is a multiple of 2 MiB, so that the kernel can use huge pages from the first byte on.
+// A mapping whose start is a multiple of 2 MiB, so that the kernel can use huge pages from the
+// first byte on.
 void* map_aligned(std::size_t bytes) {
   const std::size_t padded = bytes + huge_page;
   void* raw = mmap(nullptr, padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -235,10 +236,12 @@ class Pool {
 };
 
 Pool* create() {
-  // Never destroyed: arrays may outlive every static destructor. A fork holds the lock, so the child finds it free.
+  // Never destroyed: arrays may outlive every static destructor. A fork holds the lock, so the
+  // child finds it free.
   auto* pool = new Pool;
   static Pool* const forked = pool;
-  pthread_atfork([] { forked->mutex.lock(); }, [] { forked->mutex.unlock(); }, [] { forked->mutex.unlock(); });
+  pthread_atfork([] { forked->mutex.lock(); }, [] { forked->mutex.unlock(); },
+                 [] { forked->mutex.unlock(); });
   return pool;
 }
 

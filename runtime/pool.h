@@ -1,8 +1,9 @@
 // The memory pool: 64-byte aligned blocks that are kept for reuse when released.
 //
-// A fresh 80 MB mapping costs its page faults; a reused block costs none. Sizes are rounded up to size classes (four
-// per power of two), released blocks wait in the list of their class, and the least recently released go back to the
-// system once more than `bound` bytes are idle. Every function is thread-safe; no Python here.
+// A fresh 80 MB mapping costs its page faults; a reused block costs none. Sizes are rounded up to
+// size classes (four per power of two), released blocks wait in the list of their class, and the
+// least recently released go back to the system once more than `bound` bytes are idle. Every
+// function is thread-safe; no Python here.
 //
 //     double* x = static_cast<double*>(npjit::pool::allocate(n * sizeof(double)));
 //     npjit::pool::release(x);

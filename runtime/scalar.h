@@ -24,8 +24,8 @@ npjit_int64* pack_numpy_scalar(PyObject* scalar, int dtype, npjit_int64* words);
 PyObject* numpy_scalar(int dtype, const char* memory);
 
 // Whether two objects of one exact type are the same value to a compiled function: ==, with 0.0 and
-// -0.0 told apart and NaN equal to NaN, also inside tuples and slices. -1 with an exception set when
-// a comparison raised.
+// -0.0 told apart and NaN equal to NaN, also inside tuples and slices. -1 with an exception set
+// when a comparison raised.
 int same_value(PyObject* first, PyObject* second);
 
 }  // namespace npjit

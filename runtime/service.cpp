@@ -17,8 +17,8 @@ constexpr long poll_interval = 10'000'000;  // nanoseconds between two looks at 
 
 unsigned long main_thread = 0;
 
-// Nonzero when a Python signal handler has raised; its exception is then set. Python runs handlers in
-// the main thread alone, so other threads need not ask. The coarse clock costs some 6 ns.
+// Nonzero when a Python signal handler has raised; its exception is then set. Python runs handlers
+// in the main thread alone, so other threads need not ask. The coarse clock costs some 6 ns.
 int interrupted() {
   if (PyThread_get_thread_ident() != main_thread) {
     return 0;

@@ -13,7 +13,8 @@ const npjit_api* service();
 // Tells which thread runs Python's signal handlers (threading.main_thread().ident).
 void set_main_thread(unsigned long identifier);
 
-// The memory of one running call. Small ones come from a buffer of the thread, others from the pool.
+// The memory of one running call. Small ones come from a buffer of the thread, others from the
+// pool.
 class Arena {
  public:
   explicit Arena(std::size_t bytes) noexcept;

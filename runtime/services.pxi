@@ -2,8 +2,8 @@
 
 
 def pool_stats() -> dict:
-    """Counts of the memory pool: bytes and blocks in use and idle, the bound on idle bytes, and how many
-    allocations an idle block answered ("reused") or the system ("fresh")."""
+    """Counts of the memory pool: bytes and blocks in use and idle, the bound on idle bytes, and how
+    many allocations an idle block answered ("reused") or the system ("fresh")."""
     cdef Stats found = stats()
     return {
         "live_bytes": found.live_bytes,
@@ -31,7 +31,7 @@ def set_pool_bound(idle_bytes: int) -> None:
 
 
 def num_threads() -> int:
-    """How many threads a kernel may use: NPJIT_NUM_THREADS, else the CPUs this process may run on."""
+    """How many threads a kernel may use: NPJIT_NUM_THREADS, else the CPUs of this process."""
     return count()
 
 
@@ -43,8 +43,8 @@ def set_num_threads(threads: int) -> None:
 
 
 def blas_info() -> dict:
-    """The OpenBLAS that NumPy has loaded: its path (None if there is none with 64-bit sizes), what its
-    symbols begin and end with, the CBLAS functions found, and its thread count."""
+    """The OpenBLAS that NumPy has loaded: its path (None if there is none with 64-bit sizes), what
+    its symbols begin and end with, the CBLAS functions found, and its thread count."""
     cdef const Library* found = &library()
     names = [function_names[i].decode() for i in range(function_count) if found.functions[i]]
     return {
@@ -74,7 +74,7 @@ def load_global(path: str) -> None:
 
 
 cdef class NativeObject:
-    """A loaded shared object that exports npjit_prepare and npjit_run; unloaded with its last entry."""
+    """A shared object that exports npjit_prepare and npjit_run; unloaded with its last entry."""
 
     cdef SharedObject _object
     cdef readonly str path

@@ -13,21 +13,21 @@
 namespace npjit {
 
 enum class Fetch : unsigned char {
-  argument,    // `index` counts the positional arguments, then the keywords
-  root,        // `source` itself
-  attribute,   // getattr of step `index`, `key`
-  item,        // step `index` [`key`]
+  argument,     // `index` counts the positional arguments, then the keywords
+  root,         // `source` itself
+  attribute,    // getattr of step `index`, `key`
+  item,         // step `index` [`key`]
   global_name,  // dict `source` [`key`]
-  cell,        // the contents of cell `source`
-  defaults,    // `source`.__defaults__[`position`]
-  kwdefaults,  // `source`.__kwdefaults__[`key`]
+  cell,         // the contents of cell `source`
+  defaults,     // `source`.__defaults__[`position`]
+  kwdefaults,   // `source`.__kwdefaults__[`key`]
 };
 
 enum class Check : unsigned char {
   anything,
   identity,       // is `expected`
   equal,          // same_value as `expected`
-  exact_type,           // of exactly the type `expected`
+  exact_type,     // of exactly the type `expected`
   sequence,       // of exactly that type, with `length` items
   mapping,        // a dict of exactly that type with the keys `keys` in that order
   array,          // `array` matches
@@ -61,9 +61,9 @@ struct Call {
 
 enum class Guarded { yes, no, raised };
 
-// Fetches the step's object into objects[number] (a new reference, null if there is none) and checks
-// it. Steps before `number` have been fetched. An Exception that a fetch or a comparison raises means
-// no; anything else, KeyboardInterrupt say, is left set.
+// Fetches the step's object into objects[number] (a new reference, null if there is none) and
+// checks it. Steps before `number` have been fetched. An Exception that a fetch or a comparison
+// raises means no; anything else, KeyboardInterrupt say, is left set.
 Guarded guard(const Step& step, const Call& call, PyObject** objects, int number);
 
 }  // namespace npjit

@@ -103,7 +103,8 @@ class Workers {
     open_.store(true);
     signal_change();
     take_chunks(0);
-    // All chunks are taken. A worker that comes now finds the job closed; those inside finish theirs.
+    // All chunks are taken. A worker that comes now finds the job closed; those inside finish
+    // theirs.
     open_.store(false);
     const auto all_left = [this] { return inside_.load() == 0; };
     while (!spin(all_left)) {

@@ -1,6 +1,6 @@
 """Hand-written compiled graphs for the runtime's tests: C++ text in, a loaded NativeObject out.
 
-    double_it = compile_native(tmp_path, "1-d float64 x -> fresh x * 2", PREPARE, RUN)
+double_it = compile_native(tmp_path, "1-d float64 x -> fresh x * 2", PREPARE, RUN)
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from npjit._runtime import Entry, NativeObject, describe_array
 
 ABI = Path(__file__).parent.parent / "runtime" / "abi.h"
@@ -57,7 +56,7 @@ def array_step(position: int, array: np.ndarray, writeable: object = None) -> tu
 
 
 def entry_of(native: NativeObject | None, steps: list, outputs: list, **changes: object) -> Entry:
-    """A "whole" entry of positional arguments whose steps are all inputs; one output is the result."""
+    """A "whole" entry: each step is a positional argument and an input; output 0 is the result."""
     fields: dict = {
         "mode": "whole",
         "npositional": len(steps),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -191,9 +191,32 @@ class _Api(ctypes.Structure):
 
 
 @functools.cache
-def _make_api(threads: int) -> tuple[_Api, list[Any]]:
-    """An npjit_api that cuts ranges in `threads` chunks, one after the other."""
+def _blas() -> Any:
+    """NumPy's own BLAS: addresses in npjit_api's order, 0 where a function is missing."""
+    stems = "dgemm sgemm zgemm cgemm dgemv sgemv zgemv cgemv ddot sdot".split()
+    with open("/proc/self/maps") as file:
+        paths = {line.split()[-1] for line in file if "openblas" in line}
+    addresses = [0] * len(stems)
+    for path in sorted(paths):
+        library = ctypes.CDLL(path)
+        for i, stem in enumerate(stems):
+            function = getattr(library, f"scipy_cblas_{stem}64_", None)
+            addresses[i] = addresses[i] or ctypes.cast(function, ctypes.c_void_p).value or 0
+    return addresses
+
+
+def _make_api(threads: int, blas: bool | Callable[[int], object]) -> tuple[_Api, list[Any]]:
+    """An npjit_api that cuts ranges in `threads` chunks, one after the other. `blas` is False, True, or called with
+    the number of each function that is used, which then does nothing."""
     held: list[Any] = []
+    pointers = (ctypes.c_void_p * 10)()
+    if blas is True:
+        pointers[:] = _blas()
+    elif blas:
+        for i in range(10):
+            spy = ctypes.CFUNCTYPE(None)(functools.partial(blas, i))
+            held.append(spy)
+            pointers[i] = ctypes.cast(spy, ctypes.c_void_p)
 
     def count(n: int, grain: int) -> int:
         return max(1, min(threads, n // max(grain, 1)))
@@ -205,7 +228,7 @@ def _make_api(threads: int) -> tuple[_Api, list[Any]]:
 
     def scratch(size: int) -> int:
         block = np.empty(size + 64, np.uint8)
-        held[:] = [block]
+        held.append(block)
         return block.ctypes.data + -block.ctypes.data % 64
 
     fields = dict(_Api._fields_)
@@ -213,7 +236,7 @@ def _make_api(threads: int) -> tuple[_Api, list[Any]]:
         fields["parallel"](parallel),
         fields["chunks"](count),
         fields["interrupted"](lambda: 0),
-        (ctypes.c_void_p * 10)(),
+        pointers,
         fields["scratch"](scratch),
     )
     return api, held
@@ -242,11 +265,13 @@ class CheckFailed(Exception):
     """npjit_run or npjit_prepare gave this number."""
 
 
-def run(plan: Plan, *inputs: Any, threads: int = 1) -> list[np.ndarray[Any, Any]]:
+def run(
+    plan: Plan, *inputs: Any, threads: int = 1, blas: bool | Callable[[int], object] = False
+) -> list[np.ndarray[Any, Any]]:
     """The plan's fresh outputs for these inputs."""
     compiler = find_compiler()
     assert compiler is not None
-    library = _load(str(compile_object(compiler, print_cpp(plan, compiler))))
+    library = _load(str(compile_object(print_cpp(plan, compiler), compiler=compiler)))
     given = words(inputs)
     out = (_I64 * 64)()
     code = library.npjit_prepare(given, out)
@@ -263,7 +288,7 @@ def run(plan: Plan, *inputs: Any, threads: int = 1) -> list[np.ndarray[Any, Any]
     pointers = (ctypes.c_void_p * max(1, len(results)))(*(r.ctypes.data for r in results))
     arena = np.zeros(out[0] + 64, np.uint8)
     start = ctypes.c_void_p(arena.ctypes.data + -arena.ctypes.data % 64)
-    api, _ = _make_api(threads)
+    api, _held = _make_api(threads, blas)
     code = library.npjit_run(ctypes.byref(api), given, out, pointers, start)
     if code:
         raise CheckFailed(code)

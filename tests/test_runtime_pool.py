@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from tests.native_code import FLOAT64, NEEDS_COMPILER, compile_native, entry_of
-
 from npjit._runtime import Dispatcher, pool_stats, pool_trim, set_pool_bound
+
+from tests.native_code import FLOAT64, NEEDS_COMPILER, compile_native, entry_of
 
 pytestmark = NEEDS_COMPILER
 

@@ -8,8 +8,8 @@ import gc
 
 import numpy as np
 import pytest
-
 from npjit._runtime import Dispatcher, describe_array
+
 from tests.native_code import FLOAT64, NEEDS_COMPILER, array_step, compile_native, entry_of
 
 pytestmark = NEEDS_COMPILER
@@ -207,7 +207,12 @@ def test_trees():
     )
     steps = [(("arg", 0), ("scalar", "f")), (("arg", 1), ("any",))]
     entry = entry_of(
-        None, steps, [("array", FLOAT64, 0, None)], inputs=(0,), call=lambda inputs: inputs, tree=tree
+        None,
+        steps,
+        [("array", FLOAT64, 0, None)],
+        inputs=(0,),
+        call=lambda inputs: inputs,
+        tree=tree,
     )
     result = dispatcher_of(entry)(2.5, config)
     assert type(result) is dict and list(result) == ["a", 1]
@@ -225,7 +230,9 @@ def test_failing_tree_leaks_nothing():
 
     marker = [1]
     tree = ("tuple", [("leaf", 0), ("dict", Refusing, ("a",), [("leaf", 0)])])
-    entry = entry_of(None, [], [("array", FLOAT64, 0, None)], call=lambda inputs: [marker], tree=tree)
+    entry = entry_of(
+        None, [], [("array", FLOAT64, 0, None)], call=lambda inputs: [marker], tree=tree
+    )
     dispatcher = dispatcher_of(entry)
     for _ in range(3):
         with pytest.raises(RuntimeError):

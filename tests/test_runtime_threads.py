@@ -11,13 +11,13 @@ import time
 
 import numpy as np
 import pytest
-from tests.native_code import FLOAT64, NEEDS_COMPILER, compile_native, entry_of
-
 from npjit._runtime import Dispatcher, num_threads, set_num_threads
+
+from tests.native_code import FLOAT64, NEEDS_COMPILER, compile_native, entry_of
 
 pytestmark = NEEDS_COMPILER
 
-# x -> (begin, end) of each chunk of the range 0 <= i < len(x) with grain 10, -1 where there is none.
+# x -> (begin, end) of each chunk of 0 <= i < len(x) with grain 10, -1 where there is none.
 CHUNKS = """
   double* y = (double*)buffers[0];
   for (int i = 0; i < 16; ++i) y[i] = -1;
@@ -200,7 +200,9 @@ def test_scratch_is_aligned_and_grows(tmp_path):
     assert run(np.zeros(3)) == 0.0
 
 
-@pytest.mark.parametrize(("setting", "expected"), [("3", 3), ("", None), ("many", None), ("-2", None)])
+@pytest.mark.parametrize(
+    ("setting", "expected"), [("3", 3), ("", None), ("many", None), ("-2", None)]
+)
 def test_environment_sets_the_thread_count(setting, expected):
     program = "import npjit._runtime as r; print(r.num_threads())"
     environment = os.environ | {"NPJIT_NUM_THREADS": setting}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import types
 import warnings
@@ -134,7 +135,7 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
     def _warn(self, text: str) -> None:
         if text not in self._warned:
             self._warned = self._warned | {text}
-            warnings.warn(text, NpjitWarning, stacklevel=4)
+            warnings.warn(text, NpjitWarning, stacklevel=_frames_inside() + 1)
 
     @property
     def _name(self) -> str:
@@ -178,9 +179,17 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         return (jit_with, (self.function, self.options))
 
 
-def _global_named(module: str, qualname: str) -> Any:
-    import sys
+def _frames_inside() -> int:
+    """How many frames between here's caller and the user's call, for a warning that names the user's line."""
+    frame = sys._getframe(1)
+    count = 0
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("npjit."):
+        frame = frame.f_back  # type: ignore[assignment]
+        count += 1
+    return count
 
+
+def _global_named(module: str, qualname: str) -> Any:
     found: Any = sys.modules.get(module)
     for part in qualname.split("."):
         found = getattr(found, part, None)

@@ -26,12 +26,7 @@ from npjit.codegen.cache import open_cache
 from npjit.codegen.toolchain import cpu_features, find_compiler
 
 VECTOR_MATH = ("sin", "cos", "exp", "log", "pow", "tanh", "erf", "log1p", "expm1", "atan2")
-NEEDS = {
-    "cpp": "a C++ compiler: install g++ or clang, or pip install 'npjit[compiler]'",
-    "cython": "Cython and a C++ compiler: pip install 'npjit[cython,compiler]'",
-    "numba": "Numba: pip install 'npjit[numba]'",
-    "cuda": "an NVIDIA GPU, its driver and CuPy: pip install 'npjit[cuda12]' or 'npjit[cuda13]'",
-}
+REPORT = "please report it: a backend that is installed should run"
 
 
 @dataclass(frozen=True)
@@ -53,7 +48,7 @@ def find_versions() -> Finding:
 def find_cxx() -> Finding:
     compiler = find_compiler()
     if compiler is None:
-        return Finding("compiler", False, "none found", NEEDS["cpp"])
+        return Finding("compiler", False, "none found", missing("cpp"))
     return Finding("compiler", True, f"{compiler.kind}: {compiler.version}")
 
 
@@ -119,6 +114,18 @@ def find_cupy() -> Finding:
     return Finding("cupy", False, "not installed")
 
 
+def missing(backend: str) -> str:
+    """What to install for a backend; nothing when its parts are there."""
+    compiler = find_compiler() is not None
+    if backend in ("cpp", "cython") and not compiler:
+        return "a C++ compiler: install g++ or clang, or pip install 'npjit[compiler]'"
+    if backend == "cython" and importlib.util.find_spec("Cython") is None:
+        return "Cython: pip install 'npjit[cython]'"
+    if backend == "numba" and importlib.util.find_spec("numba") is None:
+        return "Numba: pip install 'npjit[numba]'"
+    return ""
+
+
 def run_backends() -> Iterator[Finding]:
     """A small function on every backend that npjit knows, against NumPy."""
     for name in registry.names():
@@ -136,10 +143,14 @@ def run_backend(name: str) -> Finding:
         got = compiled(x)
     except Exception as error:
         text = f"{type(error).__name__}: {error}".splitlines()[0]
-        return Finding(name, False, text, NEEDS.get(name, ""), wrong=name == "cpp")
+        return Finding(name, False, text, missing(name) or REPORT, wrong=name == "cpp")
     seconds = time.perf_counter() - start
+    calls = compiled.cache_info()
+    if not calls["whole"]:
+        text = f"not used: {', '.join(calls['refusals'])}"
+        return Finding(name, False, text, missing(name) or REPORT, wrong=name == "cpp")
     if not np.allclose(got, f(x), rtol=1e-12, atol=0.0):
-        return Finding(name, False, f"gives {got}, not {f(x)}", "please report this", wrong=True)
+        return Finding(name, False, f"gives {got}, not {f(x)}", REPORT, wrong=True)
     return Finding(name, True, f"runs a kernel rightly, first call {seconds * 1e3:.0f} ms")
 
 

@@ -20,6 +20,7 @@ from npjit.codegen.cpp_form import Form, choose
 from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_outer import LanesPrinter, MapPrinter, RowsPrinter
 from npjit.codegen.cpp_steps import StepsPrinter
+from npjit.codegen.cpp_tall import TallPrinter
 from npjit.codegen.cpp_whole import WholePrinter
 from npjit.codegen.prelude import prelude_text
 from npjit.codegen.toolchain import Compiler
@@ -50,7 +51,11 @@ def print_functions(plan: Plan) -> str:
 
 def print_kernel(kernel: Kernel, name: str) -> str:
     """The functions of one kernel; `name` is the one to call."""
-    return _PRINTERS[choose(kernel)](kernel, name).print()
+    form = choose(kernel)
+    may_share = len(kernel.outer) == 1 and all(b.role != "row" for b in kernel.buffers)
+    if form is Form.COLUMNS and may_share:
+        return TallPrinter(kernel, name).print()
+    return _PRINTERS[form](kernel, name).print()
 
 
 @cache

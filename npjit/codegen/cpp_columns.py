@@ -1,95 +1,110 @@
 """Kernels that reduce along strided axes as C++: the form COLUMNS (see `cpp_form`).
 
-In: a `Kernel` whose last outer axis has unit stride. Out: its functions. The last outer axis is cut in strips; every
-value that differs from lane to lane and outlives its loop has an array over the strip:
+In: a `Kernel` whose last outer axis has unit stride. Out: its functions. Vector loops run along
+that axis, the inner axes around them, and what differs from lane to lane and outlives its loop has
+an array over the lanes:
 
-    for strips of axis 1: for x0: for the strip { acc1[lane] = acc1[lane] + mem0[s1*x0 + x1]; }
-                          for the strip { mem1[x1] = acc1[lane]; }
+    for x0: for lanes { acc1[x1 - from] = acc1[x1 - from] + mem0[s1*x0 + x1]; }
+    for lanes { mem1[x1] = acc1[x1 - from]; }
 
-Sums of floating-point numbers are added to a second array every 128 rows, so that errors stay small.
+One function for each phase does a strip of lanes for a range of inner steps. Two drivers call them:
+with many lanes each thread takes strips of its own; with few (see `cpp_tall`) the threads share the
+steps of each phase. Sums of floats go into a second array every 128 steps, to keep errors small.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-from npjit.codegen.cpp_outer import OuterPrinter
-from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements
+from npjit.codegen.cpp_form import grain
+from npjit.codegen.cpp_kernel import KernelPrinter
+from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements, operands
 from npjit.codegen.cpp_reduce import Fold, fold
-from npjit.codegen.cpp_types import size, stored
+from npjit.codegen.cpp_types import factor, size, stored
 from npjit.core.size import product
 from npjit.schedule.kernel import Kernel, Phase, Reduce, extents
 
-# lanes of a strip at most, and rows that are added up before they go into the total
-_STRIP = 256
-_ROWS = 128
-# bytes of a strip that several phases read: it should stay in a core's cache
-_CACHE = 1 << 19
+# most lanes of a strip, and fewest that pay when the strip should stay in the cache
+WIDEST = 4096
+NARROWEST = 512
+# bytes of a strip that several phases read
+_CACHE = 1 << 22
+# steps that are added up before they go into the total
+_STEPS = 128
 
 
-class ColumnsPrinter(OuterPrinter):
-    """Strips of the last outer axis: a cell per lane, the inner loops outside the vector loop."""
+@dataclass(frozen=True)
+class ColumnsPhase:
+    """A phase with its number, its statements and its folds."""
+
+    number: int
+    phase: Phase
+    printed: Statements
+    folds: Sequence[Fold]
+
+
+class ColumnsPrinter(KernelPrinter):
+    """Vector loops over lanes inside the loops over the inner axes."""
 
     def __init__(self, kernel: Kernel, name: str) -> None:
         super().__init__(kernel, name)
         self.axis = kernel.outer[-1]
         # values that differ from lane to lane
         self.lane: set[int] = set()
+        self.phases = self._phases()
+        used = [n for p in self.phases for n in p.printed.imported if n in self.lane]
+        reduced = [f.number for p in self.phases for f in p.folds]
+        self.kept = list(dict.fromkeys([*reduced, *used]))
+        self.row_buffers = [(i, b) for i, b in enumerate(kernel.buffers) if b.role == "row"]
 
-    def body(self) -> None:
-        w = self.writer
-        self._width()
-        self.rows("width")
-        found = self._statements()
-        kept = self._kept(found)
-        for printed in found:
-            w.lines(printed.levels[-1])
+    def print(self) -> str:
+        self.struct()
+        with self.writer.block(f"struct {self.name}_lanes", "};"):
+            self.writer.lines(f"{kind}* {name};" for kind, name in self._arrays())
+            self.writer.lines(f"{stored(b.dtype)}* mem{i};" for i, b in self.row_buffers)
+            self.writer.line("i64 width;")
+        for p in self.phases:
+            self._function(p)
+        self._carve()
+        self._strips()
+        self.shared_functions()
+        with self.launcher():
+            self.writer.line(self.packed())
+            self.share(self.kernel.outer, grain(self.kernel, self.kernel.phases))
+            self.launch_shared()
+            self.writer.line(f"if (n > 0) api->parallel({self.name}_chunk, &a, n, grain);")
+        return str(self.writer)
 
-        def inside(low: str, high: str) -> None:
-            start = f"from{self.axis}"
-            with w.block(f"for (i64 {start} = {low}; {start} < {high}; {start} += width)"):
-                w.line(f"const i64 m = nj_size_min(width, {high} - {start});")
-                for number in kept:
-                    w.lines(f"{kind} {name}[{_STRIP}];" for kind, name in self._arrays(number))
-                for phase, printed in zip(self.kernel.phases, found, strict=True):
-                    self._phase(phase, printed, kept)
+    def shared_functions(self) -> None:
+        """Functions for threads that share a phase's steps."""
 
-        self.segments(self.kernel.outer, inside)
+    def launch_shared(self) -> None:
+        """The launcher's text that runs those, and returns, when they pay."""
 
-    def _width(self) -> None:
-        """Lanes per strip; few when several phases should find the strip in the cache."""
-        looping = [p for p in self.kernel.phases if p.axes]
-        if len(looping) == 1:
-            self.writer.line(f"const i64 width = {_STRIP};")
-            return
-        item = max(b.dtype.itemsize for b in self.kernel.buffers)
-        steps = size(product(extents(self.kernel, looping[0].axes)))
-        fitting = f"{_CACHE // item} / nj_size_max(1, {steps}) / 16 * 16"
-        self.writer.line(f"const i64 width = nj_size_max(16, nj_size_min({_STRIP}, {fitting}));")
-
-    def _statements(self) -> list[Statements]:
-        """Every phase's statements; the lanes are the innermost loop of each."""
+    def _phases(self) -> list[ColumnsPhase]:
         level: dict[int, int] = {}
         found = []
-        for phase in self.kernel.phases:
-            axes = [*phase.axes, self.axis]
-            earlier = {n: len(axes) if n in self.lane else k for n, k in level.items()}
-            levels = Levels(axes, earlier, "width", f"(x{self.axis} - from{self.axis})")
+        for number, phase in enumerate(self.kernel.phases):
+            loops = [phase.axes, [self.axis]] if phase.axes else [[self.axis]]
+            earlier = {n: len(loops) if n in self.lane else k for n, k in level.items()}
+            levels = Levels(loops, earlier, "width", f"(x{self.axis} - from)")
             printer = PhasePrinter(self.values, phase, levels)
-            found.append(printer.print())
-            own = {n: printer.level[n] for n, _ in phase.body if n in printer.level}
-            self.lane |= {n for n, k in own.items() if k == len(axes)}
+            printed = printer.print()
+            own = {n: printer.level[n] for n, _ in phase.body}
+            self.lane |= {n for n, k in own.items() if k == len(loops)}
             level |= {n: min(k, 0) for n, k in own.items()}
+            folds = [fold(n, i, self.values) for n, i in printed.reduces]
+            found.append(ColumnsPhase(number, phase, printed, folds))
         return found
 
-    def _kept(self, found: Sequence[Statements]) -> list[int]:
-        """Values with an array over the strip: reductions, and what later phases use."""
-        kept = dict.fromkeys(n for printed in found for n, _ in printed.reduces)
-        kept |= dict.fromkeys(n for p in found for n in p.imported if n in self.lane)
-        return list(kept)
+    # ------------------------------------------------------------ arrays over the lanes
 
-    def _arrays(self, number: int) -> list[tuple[str, str]]:
+    def _arrays(self) -> list[tuple[str, str]]:
+        return [array for number in self.kept for array in self._arrays_of(number)]
+
+    def _arrays_of(self, number: int) -> list[tuple[str, str]]:
         """(type, name) of a kept value's arrays."""
         instr = self.values.instructions[number]
         if isinstance(instr, Reduce):
@@ -100,101 +115,200 @@ class ColumnsPrinter(OuterPrinter):
         return [(kind, _array(name)) for _, name in self.values.names(number)]
 
     def _is_blocked(self, made: Fold) -> bool:
-        """Whether a sum has so many rows that it is added up in blocks."""
+        """Whether a sum has so many steps that it is added up in blocks."""
         phase = next(p for p in self.kernel.phases if any(n == made.number for n, _ in p.body))
         steps = product(extents(self.kernel, phase.axes))
-        is_short = isinstance(steps, int) and steps <= _ROWS
+        is_short = isinstance(steps, int) and steps <= _STEPS
         return made.style == "sum" and made.accumulator.kind in "fc" and not is_short
 
-    @contextmanager
-    def _lanes(self) -> Iterator[None]:
-        name, start = f"x{self.axis}", f"from{self.axis}"
-        self.writer.line("#pragma omp simd")
-        with self.writer.block(f"for (i64 {name} = {start}; {name} < {start} + m; ++{name})"):
-            yield
+    def results(self, made: Fold) -> list[str]:
+        """The arrays that hold a fold's cells after its phase."""
+        blocked = self._is_blocked(made)
+        return [_total(name) if blocked else name for _, name in made.cells]
 
-    def _at(self, array: str) -> str:
-        return f"{array}[x{self.axis} - from{self.axis}]"
-
-    # ------------------------------------------------------------ phases
-
-    def _phase(self, phase: Phase, printed: Statements, kept: Sequence[int]) -> None:
+    def _carve(self) -> None:
+        """A function that lays the arrays out behind an address and says how many bytes they take."""
         w = self.writer
-        folds = [fold(n, i, self.values) for n, i in printed.reduces]
-        sums = [name for f in folds if self._is_blocked(f) for _, name in f.cells]
-        text = printed.levels.pop(len(phase.axes) + 1, [])
-        spilled = [n for n, _ in phase.body if n in kept and n not in {f.number for f in folds}]
-        self._start(folds, sums)
-        counter = f"count{folds[0].number}" if folds else ""
+        lanes = f"{self.name}_lanes"
+        head = (
+            f"static i64 {self.name}_carve(const {self.name}_args& a, {lanes}& w, char* at, i64 n)"
+        )
+        with w.block(head):
+            w.line("char* const start = at;")
+            self.sizes()
+            w.line("w.width = (n + 63) / 64 * 64;")
+            for kind, name in self._arrays():
+                w.line(f"w.{name} = ({kind}*)at;")
+                w.line(f"at += w.width * sizeof({kind});")
+            for i, b in self.row_buffers:
+                w.line(f"w.mem{i} = ({stored(b.dtype)}*)at;")
+                w.line(f"at += w.width * sizeof({stored(b.dtype)}) * {factor(b.length)};")
+            w.line("return at - start;")
 
-        def inside() -> None:
-            if text or folds or spilled:
-                self._row(phase, printed.imported, text, folds, spilled)
+    # ------------------------------------------------------------ one phase
+
+    def _function(self, p: ColumnsPhase) -> None:
+        """The function of a phase: lanes from .. to, inner steps begin .. end."""
+        w = self.writer
+        lanes = f"const {self.name}_lanes&"
+        fixed = "".join(f", i64 x{axis}" for axis in self.kernel.outer[:-1])
+        given = f"const {self.name}_args& a, {lanes} seen, {lanes} own, i64 from, i64 to"
+        with w.block(f"static void {self.name}_p{p.number}({given}, i64 begin, i64 end{fixed})"):
+            self.locals()
+            self._pointers(p)
+            for number in self._repeated(p):
+                w.lines(self._definition(number))
+            w.lines([*p.printed.levels[-1], *p.printed.levels[0]])
+            self._start(p)
+            if p.phase.axes:
+                self._steps(p)
+            else:
+                self._lane_loop(p)
+
+    def _repeated(self, p: ColumnsPhase) -> list[int]:
+        """Values of earlier phases, equal for all lanes, that this function must compute again."""
+        found: set[int] = set()
+        wanted = [n for n in p.printed.imported if n not in self.lane]
+        while wanted:
+            number = wanted.pop()
+            if number not in found and self._definition(number):
+                found.add(number)
+                wanted += operands(self.values.instructions[number])
+        return sorted(found)
+
+    def _definition(self, number: int) -> list[str]:
+        return next((d[number] for p in self.phases if number in (d := p.printed.definitions)), [])
+
+    def _pointers(self, p: ColumnsPhase) -> None:
+        """Local names of the arrays that a phase touches."""
+        w = self.writer
+        w.line("const i64 width = own.width;")
+        w.lines(f"{stored(b.dtype)}* const mem{i} = own.mem{i};" for i, b in self.row_buffers)
+        for number in self.kept:
+            made_here = any(n == number for n, _ in p.phase.body)
+            if made_here or number in p.printed.imported:
+                source = "own" if made_here else "seen"
+                for kind, name in self._arrays_of(number):
+                    w.line(f"{kind}* const {name} = {source}.{name};")
+
+    def _steps(self, p: ColumnsPhase) -> None:
+        """The loops over the inner axes, and the block sums."""
+        w = self.writer
+        axes = p.phase.axes
+        sums = [name for f in p.folds if self._is_blocked(f) for _, name in f.cells]
+        if sums:
+            w.line("i64 count = 0;")
+        self.decode(axes, f"x{axes[-1]}")
+        with w.block("for (i64 t = begin; t < end; ++t)"):
+            w.lines(p.printed.levels[1])
+            self._lane_loop(p)
             if sums:
-                with w.block(f"if (++{counter} == {_ROWS})"):
-                    self._add(sums, f"{counter} = 0;")
-
+                with w.block(f"if (++count == {_STEPS})"):
+                    w.line("count = 0;")
+                    self._add(sums, restart=True)
+            self.carry(axes)
         if sums:
-            w.line(f"i64 {counter} = 0;")
-        self.nest(phase.axes, printed, 0, inside)
-        if sums:
-            self._add(sums, "")
+            self._add(sums, restart=False)
 
-    def _row(
-        self,
-        phase: Phase,
-        imported: Sequence[int],
-        text: Sequence[str],
-        folds: Sequence[Fold],
-        spilled: Sequence[int],
-    ) -> None:
-        """The vector loop over the strip for one step of the inner loops."""
+    def _lane_loop(self, p: ColumnsPhase) -> None:
+        """The vector loop over the lanes, for one step of the inner axes."""
         w = self.writer
+        reduced = {f.number for f in p.folds}
+        spilled = [n for n, _ in p.phase.body if n in self.kept and n not in reduced]
+        text = p.printed.levels[2 if p.phase.axes else 1]
+        if not (text or spilled or p.folds):
+            return
         with self._lanes():
-            for number in imported:
+            for number in p.printed.imported:
                 if number in self.lane:
                     w.lines(self._import(number))
             w.lines(text)
-            for f in folds:
-                cells = [self._at(name) for _, name in f.cells]
-                w.lines(f.take(cells, f.items(self.position(phase.axes))))
+            for f in p.folds:
+                cells = [self.at(name) for _, name in f.cells]
+                w.lines(f.take(cells, f.items(self.position(p.phase.axes))))
             for number in spilled:
                 names = [name for _, name in self.values.names(number)]
-                w.lines(f"{self._at(_array(name))} = {name};" for name in names)
+                w.lines(f"{self.at(_array(name))} = {name};" for name in names)
+
+    @contextmanager
+    def _lanes(self) -> Iterator[None]:
+        name = f"x{self.axis}"
+        self.writer.line("#pragma omp simd")
+        with self.writer.block(f"for (i64 {name} = from; {name} < to; ++{name})"):
+            yield
+
+    def at(self, array: str) -> str:
+        """An array's element of the current lane."""
+        return f"{array}[x{self.axis} - from]"
 
     def _import(self, number: int) -> list[str]:
         """Declare a lane's value from its array."""
         instr = self.values.instructions[number]
         if isinstance(instr, Reduce):
             made = fold(number, instr, self.values)
-            cells = [_total(name) if self._is_blocked(made) else name for _, name in made.cells]
-            return made.finish([self._at(name) for name in cells])
+            return made.finish([self.at(name) for name in self.results(made)])
         names = self.values.names(number)
-        return [f"const {kind} {name} = {self._at(_array(name))};" for kind, name in names]
+        return [f"const {kind} {name} = {self.at(_array(name))};" for kind, name in names]
 
-    def _start(self, folds: Sequence[Fold], sums: Sequence[str]) -> None:
+    def _start(self, p: ColumnsPhase) -> None:
         """Set the cells of every lane to their initial values."""
-        if not folds:
+        if not p.folds:
             return
         with self._lanes():
-            for f in folds:
+            for f in p.folds:
                 starts = zip(f.cells, f.initial(), strict=True)
-                self.writer.lines(f"{self._at(name)} = {start};" for (_, name), start in starts)
-            self.writer.lines(f"{self._at(_total(name))} = 0;" for name in sums)
+                self.writer.lines(f"{self.at(name)} = {start};" for (_, name), start in starts)
+                if self._is_blocked(f):
+                    self.writer.lines(f"{self.at(name)} = 0;" for name in self.results(f))
 
-    def _add(self, sums: Sequence[str], restart: str) -> None:
-        """Add the block sums to the totals; start over when `restart` says how."""
-        if restart:
-            self.writer.line(restart)
+    def _add(self, sums: Sequence[str], restart: bool) -> None:
+        """Add the block sums to the totals."""
         with self._lanes():
             for name in sums:
-                self.writer.line(f"{self._at(_total(name))} += {self._at(name)};")
+                self.writer.line(f"{self.at(_total(name))} += {self.at(name)};")
                 if restart:
-                    self.writer.line(f"{self._at(name)} = 0;")
+                    self.writer.line(f"{self.at(name)} = 0;")
+
+    # ------------------------------------------------------------ strips
+
+    def _strips(self) -> None:
+        """The function of a thread that does all phases for strips of its own lanes."""
+        w = self.writer
+        with self.chunk("_chunk"):
+            w.line(f"const {self.name}_args& a = *(const {self.name}_args*)context;")
+            self.locals()
+            w.line(f"const i64 most = nj_size_min(end - begin, {self._width()});")
+            w.line(f"{self.name}_lanes w;")
+            bytes_needed = f"{self.name}_carve(a, w, nullptr, most)"
+            w.line(f"{self.name}_carve(a, w, (char*)api->scratch({bytes_needed}), most);")
+            self.segments(self.kernel.outer, self._strip)
+
+    def _strip(self, low: str, high: str) -> None:
+        w = self.writer
+        fixed = "".join(f", x{axis}" for axis in self.kernel.outer[:-1])
+        with w.block(f"for (i64 from = {low}; from < {high}; from += most)"):
+            w.line(f"const i64 to = nj_size_min(from + most, {high});")
+            for p in self.phases:
+                steps = self.steps(p)
+                w.line(f"{self.name}_p{p.number}(a, w, w, from, to, 0, {steps}{fixed});")
+
+    def steps(self, p: ColumnsPhase) -> str:
+        """How many steps the inner loops of a phase have."""
+        return size(product(extents(self.kernel, p.phase.axes)))
+
+    def _width(self) -> str:
+        """Lanes of a strip: fewer when several phases should find it in the cache."""
+        looping = [p for p in self.phases if p.phase.axes]
+        if len(looping) == 1 and not self.row_buffers:
+            return str(WIDEST)
+        item = max(b.dtype.itemsize for b in self.kernel.buffers)
+        fitting = f"{_CACHE // item} / nj_size_max(1, {self.steps(looping[0])})"
+        least = 64 if self.row_buffers else NARROWEST
+        return f"nj_size_max({least}, nj_size_min({WIDEST}, {fitting} / 64 * 64))"
 
 
 def _array(name: str) -> str:
-    """The array over the strip for the variable v5, v5r or v5i."""
+    """The array over the lanes for the variable v5, v5r or v5i."""
     return f"lane{name[1:]}"
 
 

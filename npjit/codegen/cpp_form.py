@@ -20,7 +20,7 @@ from npjit.schedule.kernel import Apply, Kernel, Load, Phase, Store, extents
 # the most inner steps that are unrolled
 _UNROLLED = 16
 # element operations that are worth waking another thread for
-_GRAIN = 32768
+GRAIN = 32768
 
 
 class Form(Enum):
@@ -78,5 +78,5 @@ def grain(kernel: Kernel, phases: Iterable[Phase]) -> Size | tuple[int, Size]:
     for phase in phases:
         per_item = per_item + product(extents(kernel, phase.axes)) * cost(phase)
     if isinstance(per_item, int):
-        return max(1, _GRAIN // max(1, per_item))
-    return _GRAIN, per_item
+        return max(1, GRAIN // max(1, per_item))
+    return GRAIN, per_item

@@ -13,13 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from npjit.codegen.cpp_form import grain
 from npjit.codegen.cpp_phase import Statements, Values
-from npjit.codegen.cpp_reduce import BLOCK, Loop
+from npjit.codegen.cpp_reduce import Loop
 from npjit.codegen.cpp_text import Writer
 from npjit.codegen.cpp_types import factor, is_complex, size, stored
-from npjit.core.size import product
+from npjit.core.size import Size, product
 from npjit.schedule.kernel import DType, Kernel, Phase, extents
+
+# a literal extent that is one block on every machine
+_SHORT = 32
 
 
 class KernelPrinter:
@@ -56,10 +58,19 @@ class KernelPrinter:
             self.writer.lines(f"{kind} {name};" for kind, name in (*self.arguments(), *fields))
 
     def unpack(self, fields: Iterable[tuple[str, str]] = ()) -> None:
-        """The struct's members as local variables."""
+        """The context's members as local variables."""
         self.writer.line(f"const {self.name}_args& a = *(const {self.name}_args*)context;")
+        self.locals(fields)
+
+    def locals(self, fields: Iterable[tuple[str, str]] = ()) -> None:
+        """The members of `a` as local variables."""
         for kind, name in (*self.arguments(), *fields):
             self.writer.line(f"{kind} const {name} = a.{name};")
+
+    def sizes(self) -> None:
+        """The sizes in `a` as local variables."""
+        for i in range(self.kernel.sizes):
+            self.writer.line(f"const i64 s{i} = a.s{i};")
 
     def chunk(self, suffix: str) -> AbstractContextManager[None]:
         """A function that does the items begin .. end."""
@@ -76,30 +87,28 @@ class KernelPrinter:
         names = ", ".join(name for _, name in self.arguments())
         return f"{self.name}_args a = {{{names}}};"
 
-    def share(self, axes: Sequence[int], phases: Iterable[Phase]) -> None:
+    def share(self, axes: Sequence[int], found: Size | tuple[int, Size]) -> None:
         """Declare n, the items over `axes`, and `grain`, the fewest of them that are worth a chunk."""
         self.writer.line(f"const i64 n = {size(product(extents(self.kernel, tuple(axes))))};")
-        found = grain(self.kernel, phases)
         if isinstance(found, tuple):
             each = size(found[1])
             self.writer.line(f"const i64 grain = 1 + {size(found[0])} / nj_size_max(1, {each});")
         else:
             self.writer.line(f"const i64 grain = {size(found)};")
 
-    def rows(self, scale: str = "1") -> None:
-        """This thread's memory for "row" buffers, `scale` rows side by side."""
+    def rows(self) -> None:
+        """This thread's memory for "row" buffers."""
         found = [(i, b) for i, b in enumerate(self.kernel.buffers) if b.role == "row"]
         if not found:
             return
         self.writer.line("i64 bytes = 0;")
         for i, b in found:
-            width = b.dtype.itemsize
             self.writer.line(f"const i64 offset{i} = bytes;")
-            length = f"{factor(b.length)} * {scale} * {width}"
-            self.writer.line(f"bytes += ({length} + 63) / 64 * 64;")
+            self.writer.line(f"bytes += ({factor(b.length)} * {b.dtype.itemsize} + 63) / 64 * 64;")
         self.writer.line("char* const rows = (char*)api->scratch(bytes);")
         for i, b in found:
-            self.writer.line(f"{stored(b.dtype)}* const mem{i} = ({stored(b.dtype)}*)(rows + offset{i});")
+            kind = stored(b.dtype)
+            self.writer.line(f"{kind}* const mem{i} = ({kind}*)(rows + offset{i});")
 
     # ------------------------------------------------------------ loops
 
@@ -167,12 +176,15 @@ class KernelPrinter:
             return
         extent = self.kernel.axes[axis].extent
         start, stop = f"from{axis}", f"to{axis}"
-        one = isinstance(extent, int) and extent <= BLOCK
-        step = f"for (i64 {start} = {low}; {start} < {high}; {start} += {BLOCK})"
+        # a block holds fewer of the widest values
+        widest = max((a.fold.cells[0][0] for a in loops if a.blocked), key=_width)
+        block = f"NJ_BLOCK({widest})"
+        one = isinstance(extent, int) and extent <= _SHORT
+        step = f"for (i64 {start} = {low}; {start} < {high}; {start} += {block})"
         with w.block("" if one else step):
             if one:
                 w.line(f"const i64 {start} = {low};")
-            whole = high if one else f"nj_size_min({start} + {BLOCK}, {high})"
+            whole = high if one else f"nj_size_min({start} + {block}, {high})"
             w.line(f"const i64 {stop} = {whole};")
             for a in loops:
                 w.lines(a.before_block())
@@ -210,3 +222,7 @@ class KernelPrinter:
 def word_type(dtype: DType) -> str:
     """How a scalar parameter travels: as i64, u64 or f64."""
     return {"u": "u64", "f": "f64", "c": "f64"}.get(dtype.kind, "i64")
+
+
+def _width(kind: str) -> int:
+    return int(kind[1:])

@@ -9,8 +9,9 @@ In: a `Kernel`. Out: its functions. Threads share the linear range of outer indi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from npjit.codegen.cpp_form import grain
 from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements
 from npjit.codegen.cpp_reduce import fold, loop
@@ -28,7 +29,7 @@ class OuterPrinter(KernelPrinter):
             self.body()
         with self.launcher():
             self.writer.line(self.packed())
-            self.share(self.kernel.outer, self.kernel.phases)
+            self.share(self.kernel.outer, grain(self.kernel, self.kernel.phases))
             run = f"api->parallel({self.name}_chunk, &a, n, grain);"
             self.writer.line(f"if (n > 0) {run}")
         return str(self.writer)
@@ -37,14 +38,16 @@ class OuterPrinter(KernelPrinter):
         """The chunk function's text behind its arguments."""
         raise NotImplementedError
 
-    def phases(self, loops: Iterable[Sequence[int]]) -> list[Statements]:
-        """Every phase's statements, given the loops of each; the preamble is written at once."""
+    def phases(self, lanes: Sequence[int]) -> list[Statements]:
+        """Every phase's statements, when loops over `lanes` are around all phases; the preamble is
+        written at once."""
         level: dict[int, int] = {}
         found = []
-        for phase, axes in zip(self.kernel.phases, loops, strict=True):
-            printer = PhasePrinter(self.values, phase, Levels(axes, level))
+        for phase in self.kernel.phases:
+            loops = [[axis] for axis in (*lanes, *phase.axes)]
+            printer = PhasePrinter(self.values, phase, Levels(loops, level))
             found.append(printer.print())
-            level |= {n: min(k, 0) for n, k in printer.level.items()}
+            level |= {n: min(k, len(lanes)) for n, k in printer.level.items()}
         for printed in found:
             self.writer.lines(printed.levels[-1])
         return found
@@ -57,7 +60,7 @@ class MapPrinter(OuterPrinter):
         w = self.writer
         axis = self.kernel.outer[-1]
         merged = Phase((), tuple(self.kernel.instructions()))
-        printed = PhasePrinter(self.values, merged, Levels([axis], {})).print()
+        printed = PhasePrinter(self.values, merged, Levels([[axis]], {})).print()
         w.lines(printed.levels[-1])
 
         def inside(low: str, high: str) -> None:
@@ -75,7 +78,7 @@ class RowsPrinter(OuterPrinter):
     def body(self) -> None:
         w = self.writer
         self.rows()
-        found = self.phases(p.axes for p in self.kernel.phases)
+        found = self.phases([])
         outer = self.kernel.outer
         self.decode(outer, f"x{outer[-1]}")
         with w.block("for (i64 t = begin; t < end; ++t)"):
@@ -108,7 +111,7 @@ class LanesPrinter(OuterPrinter):
     def body(self) -> None:
         w = self.writer
         axis = self.kernel.outer[-1]
-        found = self.phases_in_lanes(axis)
+        found = self.phases([axis])
 
         def inside(low: str, high: str) -> None:
             for printed in found:
@@ -119,18 +122,6 @@ class LanesPrinter(OuterPrinter):
                     self._phase(phase, printed)
 
         self.segments(self.kernel.outer, inside)
-
-    def phases_in_lanes(self, axis: int) -> list[Statements]:
-        """Every phase's statements; the lanes' axis is the outermost loop of each."""
-        level: dict[int, int] = {}
-        found = []
-        for phase in self.kernel.phases:
-            printer = PhasePrinter(self.values, phase, Levels([axis, *phase.axes], level))
-            found.append(printer.print())
-            level |= {n: min(k, 1) for n, k in printer.level.items()}
-        for printed in found:
-            self.writer.lines(printed.levels[-1])
-        return found
 
     def _phase(self, phase: Phase, printed: Statements) -> None:
         w = self.writer

@@ -83,13 +83,16 @@ class Statements:
     reduces: list[tuple[int, Reduce]] = field(default_factory=list)
     # values of earlier phases that are used here
     imported: list[int] = field(default_factory=list)
+    # the text that defines each value
+    definitions: dict[int, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Levels:
-    """Where values are available: the phase's loops from the outside in, and values of earlier phases by level."""
+    """Where values are available: the axes of the phase's loops from the outside in, and the
+    levels of earlier phases' values."""
 
-    loops: Sequence[int]
+    loops: Sequence[Sequence[int]]
     earlier: Mapping[int, int]
     # elements between neighbours in a "row" buffer, and what is added: strips keep one row per lane
     row_scale: str = ""
@@ -101,7 +104,7 @@ class Levels:
 
     def of_axis(self, axis: int) -> int:
         """The loop level at which an axis has its value; outer axes have it at level 0."""
-        return self.loops.index(axis) + 1 if axis in self.loops else 0
+        return next((i + 1 for i, axes in enumerate(self.loops) if axis in axes), 0)
 
 
 class PhasePrinter:
@@ -133,6 +136,7 @@ class PhasePrinter:
         return self.out
 
     def _emit(self, number: int, lines: list[str]) -> None:
+        self.out.definitions[number] = lines
         self.out.levels[self.level[number]] += lines
 
     # ------------------------------------------------------------ levels
@@ -145,9 +149,10 @@ class PhasePrinter:
             found += [self.levels.of_axis(axis) for axis, _ in instr.access.strides]
             found += [self.levels.of_axis(b.axis) for b in instr.within]
             buffer = instr.access.buffer
-            if buffer in self._stored:
+            role = self.values.kernel.buffers[buffer].role
+            if buffer in self._stored or (role == "row" and self.levels.row_scale):
                 return self.levels.innermost
-            if self.values.kernel.buffers[buffer].role != "in":
+            if role != "in":
                 found.append(0)
         elif isinstance(instr, Inside):
             found += [self.levels.of_axis(b.axis) for b in instr.within]

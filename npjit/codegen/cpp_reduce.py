@@ -4,9 +4,9 @@ A `Fold` is the meaning: the types of its cells, their initial values, the state
 result. Strips of columns, unrolled loops and the joining of the threads' results fold cell by cell. A `Loop` is the form for
 one long vector loop: it adds reduction clauses and block sums, and leaves what a fold's cells would hold.
 
-    sum of f64      cells acc5         acc5 = acc5 + v4              loop: blocks of 128 into nj_cascade
+    sum of f64      cells acc5         acc5 = acc5 + v4              loop: block sums into nj_cascade
     max of f64      cells acc5         acc5 = nj_maximum(acc5, v4)   loop: max and an integer NaN flag
-    argmax          cells acc5, at5    better ? (v4, position)  loop: blocks of 128 into nj_argument
+    argmax          cells acc5, at5    better ? (v4, position)  loop: blocks into nj_argument
 """
 
 from __future__ import annotations
@@ -17,12 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from npjit.codegen.cpp_phase import Values
-from npjit.codegen.cpp_types import constant, ctype, floating, is_complex, plane, stored
-from npjit.core.op import Literal
+from npjit.codegen.cpp_types import ctype, is_complex, plane, stored
 from npjit.schedule.kernel import DType, Reduce
 
-# values per block: sums of this many are added pairwise, as NumPy does
-BLOCK = 128
 _SINGLE = np.dtype("f4")
 
 
@@ -66,7 +63,8 @@ class Fold:
     def initial(self) -> list[str]:
         """What the cells hold before the first value."""
         if self.style in ("min", "max"):
-            least = _least(self.accumulator, self.style == "max")
+            kind = stored(self.accumulator)
+            least = f"nj_lowest<{kind}>()" if self.style == "max" else f"nj_highest<{kind}>()"
         elif self.style in ("product", "all"):
             least = "1"
         else:
@@ -116,10 +114,12 @@ class ArgFold(Fold):
 
     @property
     def cells(self) -> list[tuple[str, str]]:
-        return [(stored(self.accumulator), f"acc{self.number}"), ("i64", f"at{self.number}")]
+        dtype = self.accumulator
+        best = ctype(dtype) if is_complex(dtype) else stored(dtype)
+        return [(best, f"acc{self.number}"), ("i64", f"at{self.number}")]
 
     def initial(self) -> list[str]:
-        return ["0", "-1"]
+        return [f"{self.cells[0][0]}()", "-1"]
 
     def items(self, position: str) -> list[str]:
         return [self.values.converted(self.instr.arg, self.accumulator), position]
@@ -250,8 +250,7 @@ class ExtremeLoop(Loop):
         best = f"acc{self.name}"
         if not self._flag:
             return [best]
-        nan = floating(np.nan, self.fold.accumulator)
-        return [f"nan{self.name} ? {nan} : {best}"]
+        return [f"nj_or_nan({best}, nan{self.name})"]
 
 
 class ArgLoop(Loop):
@@ -268,7 +267,7 @@ class ArgLoop(Loop):
         sign = 1 if self.fold.style == "argmax" else -1
         return [
             f"nj_argument<{self._kind}, {sign}> acc{self.name};",
-            f"{self._kind} block{self.name}[{BLOCK}];",
+            f"{self._kind} block{self.name}[NJ_BLOCK({self._kind})];",
         ]
 
     def step(self, position: str, lane: str) -> list[str]:
@@ -291,12 +290,3 @@ def loop(made: Fold) -> Loop:
     if made.style in ("min", "max"):
         return (Loop if is_complex(dtype) else ExtremeLoop)(made)
     return (Loop if is_complex(dtype) else ClauseLoop)(made)
-
-
-def _least(dtype: DType, for_max: bool) -> str:
-    """The value that every other one beats."""
-    if dtype.kind in "fc":
-        part = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
-        return floating(-np.inf if for_max else np.inf, part)
-    limits = np.iinfo(dtype)
-    return constant(Literal.of(limits.min if for_max else limits.max, dtype))

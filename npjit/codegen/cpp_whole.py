@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from npjit.codegen.cpp_form import grain
 from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements
 from npjit.codegen.cpp_reduce import Fold, fold, loop
@@ -64,7 +65,9 @@ class WholePrinter(KernelPrinter):
         level: dict[int, int] = {}
         found = []
         for number, phase in enumerate(self.kernel.phases):
-            printer = PhasePrinter(self.values, phase, Levels(phase.axes[-1:], level))
+            printer = PhasePrinter(
+                self.values, phase, Levels([[a] for a in phase.axes[-1:]], level)
+            )
             printed = printer.print()
             level |= {n: -1 for n, _ in phase.body}
             folds = [fold(n, i, self.values) for n, i in printed.reduces]
@@ -124,7 +127,7 @@ class WholePrinter(KernelPrinter):
     def _share(self, p: WholePhase) -> None:
         """Run a phase's chunks, and join what they leave in chunk order."""
         w = self.writer
-        self.share(p.phase.axes, [Phase((), p.phase.body)])
+        self.share(p.phase.axes, grain(self.kernel, [Phase((), p.phase.body)]))
         run = f"api->parallel({self.name}_p{p.number}, &a, n, grain);"
         if not p.folds:
             w.line(f"if (n > 0) {run}")

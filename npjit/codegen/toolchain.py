@@ -5,7 +5,7 @@ ready to load. Without a compiler `find_compiler` returns None and the caller ta
 
     compiler = find_compiler()
     if compiler is not None:
-        path = compile_object(compiler, 'extern "C" int npjit_run() { return 0; }')
+        path = compile_object('extern "C" int npjit_run() { return 0; }')
 
 A compiler is trusted only after it has built a small unit once; that proof is kept on disk.
 """
@@ -21,11 +21,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from npjit.codegen.cache import Cache, digest, open_cache, temporary_cache
+from npjit.codegen.libmvec import find_libmvec, probe_source, used_names
 
 Kind = Literal["gcc", "clang", "zig"]
 
@@ -49,23 +50,12 @@ _FLAGS = (
     "-nostdlib",
     "-w",
 )
-# Splitting loops by their index makes triangular loops up to four times slower.
+# Splitting loops by their index makes triangular loops up to four times slower. The others move
+# what only one side of a choice needs into a branch, and then gcc keeps `where(m, exp(x), 0)` scalar.
 _KIND_FLAGS: dict[Kind, tuple[str, ...]] = {
-    "gcc": ("-fno-split-loops",),
+    "gcc": ("-fno-split-loops", "-fno-tree-sink", "-fno-thread-jumps", "-fno-tree-pre"),
     "clang": (),
     "zig": (),
-}
-
-# Functions of libmvec that are within 4 ulp with NumPy's special values. erfc is not (1e13 ulp in
-# float64), and logf differs from NumPy's by up to 6 ulp: the prelude has its own.
-_VECTOR_ARGUMENTS = {
-    "v": "acos acosh asin asinh atan atanh cbrt cos cosh erf exp exp2 expm1 log log10 log1p log2"
-    " sin sinh tan tanh",
-    "vv": "atan2 hypot pow",
-}
-_VECTOR_PREFIXES = {
-    # One per instruction set that gcc may choose: it takes a declared function to have them all.
-    "x86_64": ("_ZGVbN{0}", "_ZGVcN{1}", "_ZGVdN{1}", "_ZGVeN{2}"),
 }
 
 _PROOF = 'extern "C" double npjit_proof(const double* x, long n) { return x[n] * 2.0; }\n'
@@ -78,19 +68,35 @@ class Compiler:
     kind: Kind
     command: tuple[str, ...]
     version: str
-    vector: frozenset[str]
+    vector: frozenset[str] = frozenset()
     """Math functions ("sin", "sinf") that its vector loops may call in libmvec."""
+    vector_folder: str = ""
+    """Where libmvec is, when `vector` names any function."""
 
     @functools.cached_property
     def flags(self) -> tuple[str, ...]:
         """What every unit is compiled with, optimisation aside."""
-        return _FLAGS + _KIND_FLAGS[self.kind]
+        flags = _FLAGS + _KIND_FLAGS[self.kind]
+        if "avx512f" in cpu_features():
+            # Else the lanes of a sum depend on the model, and with them its rounding error.
+            flags += ("-mprefer-vector-width=512",)
+        if self.vector and self.kind != "gcc":
+            flags += ("-fveclib=libmvec",)
+        return flags
+
+    @functools.cached_property
+    def libraries(self) -> tuple[str, ...]:
+        """What every unit is linked with."""
+        vector = (f"-L{self.vector_folder}", "-l:libmvec.so.1") if self.vector else ()
+        # zig would build its own libm stub for every unit; the process has loaded libm anyway.
+        return vector + {"gcc": ("-lm", "-lgcc"), "clang": ("-lm",), "zig": ()}[self.kind]
 
     @functools.cached_property
     def identity(self) -> str:
         """Text that changes whenever the same source could give another object."""
-        libraries = " ".join(sorted(self.vector))
-        return "\n".join([*self.command, self.version, *self.flags, libraries, cpu_features()])
+        vector = sorted(self.vector)
+        parts = [*self.command, self.version, *self.flags, *self.libraries, *vector]
+        return "\n".join([*parts, cpu_features()])
 
 
 class CompileError(RuntimeError):
@@ -106,8 +112,11 @@ def find_compiler() -> Compiler | None:
     return _find(os.environ.get("CXX", ""), os.environ.get("PATH", ""), open_cache())
 
 
-def compile_object(compiler: Compiler, source: str, *, optimise: str = "-O3") -> Path:
+def compile_object(source: str, *, optimise: str = "-O3", compiler: Compiler | None = None) -> Path:
     """The shared object of one unit, from the cache or built now."""
+    compiler = compiler or find_compiler()
+    if compiler is None:
+        raise FileNotFoundError("no C++ compiler was found")
     cache = open_cache()
     key = digest("object", compiler.identity, optimise, source)
     found = cache.object_path(key)
@@ -121,7 +130,7 @@ def compile_object(compiler: Compiler, source: str, *, optimise: str = "-O3") ->
 
 
 def compile_objects(
-    compiler: Compiler, sources: Sequence[str], *, optimise: str = "-O3"
+    sources: Sequence[str], *, optimise: str = "-O3", compiler: Compiler | None = None
 ) -> list[Path]:
     """`compile_object` of several units, as many at once as there are processors."""
     paths: dict[int, Path] = {}
@@ -136,7 +145,8 @@ def compile_objects(
             if item is None:
                 return
             try:
-                paths[item[0]] = compile_object(compiler, item[1], optimise=optimise)
+                path = compile_object(item[1], optimise=optimise, compiler=compiler)
+                paths[item[0]] = path
             except BaseException as error:
                 errors.append(error)
 
@@ -180,14 +190,11 @@ def _run_compiler(
     """Builds one unit; the compiler's output when it failed."""
     unit = folder / "unit.cpp"
     unit.write_text(source)
-    libraries = ["-lmvec"] if compiler.vector else []
-    # zig would build its own libm stub for every unit; the process has loaded libm anyway.
-    libraries += {"gcc": ["-lm", "-lgcc"], "clang": ["-lm"], "zig": []}[compiler.kind]
     command = [*compiler.command, *compiler.flags, optimise, str(unit), "-o", str(built)]
     # zig keeps every object it makes unless its caches go with the folder.
     zig_cache = {"ZIG_GLOBAL_CACHE_DIR": str(folder), "ZIG_LOCAL_CACHE_DIR": str(folder)}
     done = subprocess.run(
-        command + libraries,
+        [*command, *compiler.libraries],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -226,17 +233,21 @@ def _prove(command: tuple[str, ...], cache: Cache) -> Compiler | None:
     except OSError:
         return None
     facts = f"{status.st_size} {status.st_mtime_ns} {_libc()}"
-    key = digest("compiler", *command, facts, cpu_features(), *_FLAGS)
+    key = digest("compiler", *command, facts, cpu_features(), *_FLAGS, *_KIND_FLAGS["gcc"])
     remembered = cache.get_blob(key)
     if remembered is not None:
-        kind, version, vector = json.loads(remembered)
-        return Compiler(kind, command, version, frozenset(vector))
+        kind, version, vector, folder = json.loads(remembered)
+        return Compiler(kind, command, version, frozenset(vector), folder)
     compiler = _examine(command)
-    if compiler is None or not _works(compiler, cache):
+    if compiler is None:
         return None
-    vector = sorted(_probe_vector(compiler, cache))
-    cache.put_blob(key, json.dumps([compiler.kind, compiler.version, vector]).encode())
-    return Compiler(compiler.kind, command, compiler.version, frozenset(vector))
+    proven = _with_libmvec(compiler, cache)
+    if proven is None and _proof(compiler, _PROOF, cache) is not None:
+        proven = compiler
+    if proven is not None:
+        learnt = [proven.kind, proven.version, sorted(proven.vector), proven.vector_folder]
+        cache.put_blob(key, json.dumps(learnt).encode())
+    return proven
 
 
 def _examine(command: tuple[str, ...]) -> Compiler | None:
@@ -254,42 +265,33 @@ def _examine(command: tuple[str, ...]) -> Compiler | None:
         kind = "clang"
     elif "Free Software Foundation" not in text:
         return None
-    return Compiler(kind, command, text.splitlines()[0], frozenset())
+    return Compiler(kind, command, text.splitlines()[0])
 
 
-def _works(compiler: Compiler, cache: Cache, source: str = _PROOF) -> bool:
+def _with_libmvec(compiler: Compiler, cache: Cache) -> Compiler | None:
+    """The compiler with those vector functions that its loops call; None when it calls none."""
+    library = find_libmvec()
+    if library is None:
+        return None
+    linked = replace(compiler, vector=library.names, vector_folder=library.folder)
+    # gcc takes what it is told to have; clang and zig know a few of the functions by name.
+    names = frozenset({"exp"}) if compiler.kind == "gcc" else library.names
+    built = _proof(linked, probe_source(names), cache)
+    used = used_names(built, names) if built is not None else frozenset()
+    if not used:
+        return None
+    return linked if compiler.kind == "gcc" else replace(linked, vector=used)
+
+
+def _proof(compiler: Compiler, source: str, cache: Cache) -> bytes | None:
+    """The object of a small unit, if the compiler can build it."""
     with cache.building() as folder:
+        built = folder / "proof.so"
         try:
-            return _run_compiler(compiler, source, "-O3", folder, folder / "proof.so") is None
+            log = _run_compiler(compiler, source, "-O3", folder, built)
+            return built.read_bytes() if log is None else None
         except OSError:
-            return False
-
-
-def _probe_vector(compiler: Compiler, cache: Cache) -> frozenset[str]:
-    """The functions that both libmvec and this compiler's vectoriser have."""
-    # clang and zig ignore the declarations that gcc takes: the prelude's polynomials serve them.
-    if compiler.kind != "gcc" or platform.machine() not in _VECTOR_PREFIXES:
-        return frozenset()
-    names = _in_libmvec(_VECTOR_PREFIXES[platform.machine()])
-    linked = Compiler(compiler.kind, compiler.command, compiler.version, names)
-    return names if names and _works(linked, cache) else frozenset()
-
-
-def _in_libmvec(prefixes: tuple[str, ...]) -> frozenset[str]:
-    import ctypes  # costs 3 ms, and only the first process on a machine comes here
-
-    try:
-        library = ctypes.CDLL("libmvec.so.1")
-    except OSError:
-        return frozenset()
-    found = set()
-    for arguments, names in _VECTOR_ARGUMENTS.items():
-        for name in names.split():
-            for suffix, lanes in (("", (2, 4, 8)), ("f", (4, 8, 16))):
-                symbols = [prefix.format(*lanes) for prefix in prefixes]
-                if all(hasattr(library, f"{s}{arguments}_{name}{suffix}") for s in symbols):
-                    found.add(name + suffix)
-    return frozenset(found - {"logf"})
+            return None
 
 
 def _libc() -> str:

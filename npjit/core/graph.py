@@ -79,7 +79,9 @@ class Block:
     nodes: list[Node] = field(default_factory=list)
     # the user's line now being traced
     where: str = ""
-    _table: dict[Any, Node] = field(default_factory=dict)
+    # one interning table per open region, the outermost first
+    _tables: list[dict[Any, Node]] = field(default_factory=lambda: [{}])
+    _outer: list[list[Node]] = field(default_factory=list)
 
     def add(
         self, op: Op, args: Sequence[Node] = (), params: Any = None, type: TensorType | None = None
@@ -88,14 +90,33 @@ class Block:
         assert type is not None
         key = (op, tuple(args), params, type)
         if not op.fresh:
-            found = self._table.get(key)
-            if found is not None:
-                return found
+            for table in self._tables:
+                found = table.get(key)
+                if found is not None:
+                    return found
         node = Node(op, tuple(args), params, type, self.where)
         self.nodes.append(node)
         if not op.fresh:
-            self._table[key] = node
+            self._tables[-1][key] = node
         return node
+
+    @property
+    def depth(self) -> int:
+        """How many regions (bodies of loops and branches) are open."""
+        return len(self._outer)
+
+    def open_region(self) -> None:
+        """Nodes made from now on belong to a new region; nodes of the regions around can be used in it."""
+        self._outer.append(self.nodes)
+        self._tables.append({})
+        self.nodes = []
+
+    def close_region(self) -> list[Node]:
+        """End the innermost region and give its nodes."""
+        inner = self.nodes
+        self.nodes = self._outer.pop()
+        self._tables.pop()
+        return inner
 
 
 @dataclass(frozen=True)
@@ -157,17 +178,26 @@ class Graph:
 
     def run(self, *arrays: Any) -> list[Any]:
         """The reference meaning: every node by NumPy. Inputs that the graph writes are updated in place."""
-        sizes = self.bind(arrays)
+        return self.run_with(self.bind(arrays), arrays)
+
+    def run_with(self, sizes: Mapping[Var, int], arrays: Sequence[Any]) -> list[Any]:
+        """As `run`, with all size variables given (nested graphs see those of the graphs around them)."""
         values: dict[Node, Any] = {}
+        sizes = dict(sizes)  # BIND nodes add to it
         for n in self.nodes:
             if n.op.kind is Kind.INPUT:
                 values[n] = np.asarray(arrays[n.params], n.dtype)
             else:
                 concrete = Concrete(n, sizes)
                 values[n] = n.op.evaluate(concrete, *[values[a] for a in n.args])
-        for position, last in self.writes:
-            arrays[position][...] = values[last]
-        return [values[n] for n in self.outputs]
+        results = [values[n] for n in self.outputs]
+        if self.writes:
+            # a result may look at memory that is about to be overwritten
+            results = [np.array(r) for r in results]
+            final = [(arrays[position], np.array(values[last])) for position, last in self.writes]
+            for target, value in final:
+                target[...] = value
+        return results
 
     def verify(self) -> None:
         """Raise AssertionError when order, arguments or types are inconsistent."""
@@ -198,7 +228,7 @@ class Concrete:
 
     __slots__ = ("dtype", "node", "params", "shape", "sizes")
 
-    def __init__(self, node: Node, sizes: Mapping[Var, int]) -> None:
+    def __init__(self, node: Node, sizes: dict[Var, int]) -> None:
         self.node = node
         self.params = node.params
         self.dtype = node.dtype

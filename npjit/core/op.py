@@ -21,6 +21,11 @@ Kinds, and what `params` holds for each:
     EXTERN       whatever the row needs; runs as a call into a library
     CELL         number of the storage cell; the argument's value in a buffer of its own
     UPDATE       View of the cell's version (first argument) that receives the second argument
+    BIND         Var that stands for the argument, an int64 scalar, in the views of nodes that have this one as an argument
+    LOOP         control.Loop; arguments are the body's inputs on entry, results come through RESULT nodes
+    WHILE        control.While, likewise
+    COND         control.Cond; the first argument is the bool scalar condition, the others the branches' inputs
+    RESULT       number of the result of the LOOP, WHILE or COND that is its argument
     CHECK        text of the failure; the argument is a bool scalar that must be True
 """
 
@@ -54,6 +59,11 @@ class Kind(Enum):
     EXTERN = "extern"
     CELL = "cell"
     UPDATE = "update"
+    BIND = "bind"
+    LOOP = "loop"
+    WHILE = "while"
+    COND = "cond"
+    RESULT = "result"
     CHECK = "check"
 
 
@@ -85,6 +95,11 @@ class Reduction:
 
     style: str
     identity: Any = None
+
+    @property
+    def merges(self) -> bool:
+        """Whether reducing some axes and then others is reducing them all; positions do not combine so."""
+        return self.style not in ("argmin", "argmax")
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,8 @@ class View:
         )
 
     @property
-    def is_injective(self) -> bool:
-        """Whether no two elements of the result are one element of the base (no broadcast, no diagonal)."""
+    def is_writable(self) -> bool:
+        """Whether NumPy lets one write through it: no broadcast axis, no diagonal."""
         axes = [d.axis for d in self.dims if isinstance(d, Along)]
         still = set(range(len(self.shape))) - set(axes)
         return len(axes) == len(set(axes)) and all(self.shape[a] == 1 for a in still)

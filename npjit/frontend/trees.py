@@ -76,7 +76,8 @@ def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
 
 def plain_class(tree: Any) -> type:
     """The class that a container is rebuilt as."""
-    return getattr(type(tree), "stands_for", tree.__class__)
+    found: type = getattr(tree, "stands_for", tree.__class__)
+    return found
 
 
 def unflatten(tree: TreeDef, leaves: Sequence[Any]) -> Any:

@@ -1,14 +1,21 @@
 """The op table. Importing this package fills it: every module below enters its rows and functions."""
 
-from npjit.ops import (
-    elementwise_arithmetic as elementwise_arithmetic,
-)
-from npjit.ops import (
-    elementwise_logic as elementwise_logic,
-)
-from npjit.ops import (
-    elementwise_math as elementwise_math,
-)
-from npjit.ops import (
-    reduce as reduce,
-)
+from importlib import import_module
+
+for _name in (
+    "elementwise_arithmetic",
+    "elementwise_math",
+    "elementwise_logic",
+    "elementwise_calls",
+    "reduce",
+    "statistics",
+    "movement",
+    "join",
+    "create",
+    "choose",
+    "contract",
+    "einsum",
+    "matrices",
+    "series",
+):
+    import_module(f"npjit.ops.{_name}")

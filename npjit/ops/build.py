@@ -157,9 +157,20 @@ def _require_fits(block: Block, node: Node, dtype: DType) -> None:
 
 
 @lru_cache(maxsize=4096)
-def loop_dtypes(ufunc: np.ufunc, signature: tuple[Any, ...]) -> tuple[DType, ...]:
-    """The element types a ufunc's loop takes and gives; signature holds dtypes and the types int, float, complex."""
-    return ufunc.resolve_dtypes((*signature, *[None] * ufunc.nout))
+def loop_dtypes(
+    ufunc: np.ufunc, signature: tuple[Any, ...], result: DType | None = None
+) -> tuple[DType, ...]:
+    """The element types a ufunc's loop takes and gives; signature holds dtypes and the types int, float, complex.
+
+    `result` asks for the loop that gives it.
+    """
+    operands = (*signature, *[None] * ufunc.nout)
+    if result is None:
+        # NumPy refuses some types only when called (bool - bool)
+        ufunc(*[np.empty(0, d) if isinstance(d, np.dtype) else d(1) for d in signature])
+        return ufunc.resolve_dtypes(operands)
+    wanted = (*[None] * ufunc.nin, *[result] * ufunc.nout)
+    return ufunc.resolve_dtypes(operands, signature=wanted)
 
 
 def rule_entry(node: Node) -> Any:
@@ -182,9 +193,12 @@ def apply(block: Block, op: Op, args: Sequence[Node], dtype: DType, params: Any 
     return block.add(op, stretched, params, TensorType(shape, dtype, weight))
 
 
-def ufunc(block: Block, op: Op, function: np.ufunc, args: Sequence[Node]) -> Node:
+def ufunc(
+    block: Block, op: Op, function: np.ufunc, args: Sequence[Node], result: Any = None
+) -> Node:
     """A ufunc's row on nodes of any types: resolve, cast, broadcast, apply."""
-    *loop, out = loop_dtypes(function, tuple(rule_entry(a) for a in args))
+    wanted = None if result is None else np.dtype(result)
+    *loop, out = loop_dtypes(function, tuple(rule_entry(a) for a in args), wanted)
     require_known(out)
     cast_args = [cast(block, a, require_known(d)) for a, d in zip(args, loop, strict=True)]
     return apply(block, op, cast_args, out)

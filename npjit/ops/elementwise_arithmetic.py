@@ -127,13 +127,15 @@ def _absolute_vjp(g: Any, y: Any, x: Any) -> list[Any]:
     return [gate(g, g * x / np.where(y == 0, 1, y))]
 
 
-elementwise(
-    np.absolute, "nj_absolute({0})", complex_c="nj_absolute({0})", vjp=_absolute_vjp
-)
+elementwise(np.absolute, "nj_absolute({0})", complex_c="nj_absolute({0})", vjp=_absolute_vjp)
 elementwise(np.fabs, "nj_fabs({0})", vjp=_absolute_vjp)
 elementwise(np.sign, "nj_sign({0})", complex_c="nj_sign({0})", flat=True)
 elementwise(
-    np.conjugate, "{0}", complex_c=("{0r}", "-{0i}"), vjp=lambda g, y, x: [np.conj(g)]
+    np.conjugate,
+    "{0}",
+    complex_c=("{0r}", "-{0i}"),
+    vjp=lambda g, y, x: [np.conj(g)],
+    involution=True,
 )
 
 # ---------------------------------------------------------------- rounding
@@ -245,9 +247,7 @@ elementwise(
     cost=2,
     vjp=lambda g, y, x: [g],
 )
-elementwise(
-    lambda x: np.modf(x)[1], "nj_modf_whole({0})", name="modf_whole", cost=2, flat=True
-)
+elementwise(lambda x: np.modf(x)[1], "nj_modf_whole({0})", name="modf_whole", cost=2, flat=True)
 
 
 def _mantissa_vjp(g: Any, y: Any, x: Any) -> list[Any]:

@@ -51,9 +51,7 @@ for _ufunc, _sign in {
 
 for _ufunc, _whole in {np.isnan: "false", np.isinf: "false", np.isfinite: "true"}.items():
     _call = f"nj_{_ufunc.__name__}({{0}})"
-    elementwise(
-        _ufunc, by_kind(_call, b=_whole, i=_whole, u=_whole), complex_c=_call, flat=True
-    )
+    elementwise(_ufunc, by_kind(_call, b=_whole, i=_whole, u=_whole), complex_c=_call, flat=True)
 elementwise(np.signbit, "nj_signbit({0})", flat=True)
 
 # ---------------------------------------------------------------- logic and bits
@@ -85,7 +83,7 @@ elementwise(
 elementwise(np.bitwise_and, "{0} & {1}", flat=True)
 elementwise(np.bitwise_or, "{0} | {1}", flat=True)
 elementwise(np.bitwise_xor, "{0} ^ {1}", flat=True)
-elementwise(np.invert, by_kind("~{0}", b="!{0}"), flat=True)
+elementwise(np.invert, by_kind("~{0}", b="!{0}"), flat=True, involution=True)
 elementwise(np.left_shift, "nj_left_shift({0}, {1})", cost=2, flat=True)
 elementwise(np.right_shift, "nj_right_shift({0}, {1})", cost=2, flat=True)
 elementwise(np.bitwise_count, "nj_bitwise_count({0})", cost=4, flat=True)
@@ -131,5 +129,6 @@ row(
         c=_cast_text,
         complex_c=_cast_text,
         vjp=_cast_vjp,
+        conversion=True,
     )
 )

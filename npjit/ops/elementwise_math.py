@@ -99,9 +99,7 @@ def _angle_vjp(g: Any, y: Any, z: Any) -> list[Any]:
 
 
 elementwise(np.angle, "", name="angle", complex_c="nj_angle({0})", cost=18, vjp=_angle_vjp)
-elementwise(
-    np.real, "{0}", name="real", complex_c="{0r}", vjp=lambda g, y, z: [g.astype(z.dtype)]
-)
+elementwise(np.real, "{0}", name="real", complex_c="{0r}", vjp=lambda g, y, z: [g.astype(z.dtype)])
 elementwise(
     np.imag, "", name="imag", complex_c="{0i}", vjp=lambda g, y, z: [g.astype(z.dtype) * 1j]
 )

@@ -164,13 +164,10 @@ def _masked_set(array: Any, key: Any, value: Any) -> None:
     new = build.cast(block, new, array.dtype)
     lead = len(mask.shape)
     if lead > array.ndim or not all(
-        block.sizes.decide_eq(a, b)
-        for a, b in zip(mask.shape, array.raw_shape[:lead], strict=True)
+        block.sizes.decide_eq(a, b) for a, b in zip(mask.shape, array.raw_shape[:lead], strict=True)
     ):
         raise IndexError("boolean index did not match indexed array")
-    mask = build.view(
-        block, mask, views.expand(mask.shape, list(range(lead, array.ndim)))
-    )
+    mask = build.view(block, mask, views.expand(mask.shape, list(range(lead, array.ndim))))
     array.write(build.select(block, mask, new, array.node))
 
 

@@ -6,6 +6,7 @@ structural kinds (input, view, update, ...) are made here too, since every part 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -107,7 +108,8 @@ def reduction(
 def _flat_position(function: Any, array: Any, axes: tuple[int, ...], dtype: Any) -> Any:
     kept = [a for a in range(array.ndim) if a not in axes]
     moved = np.transpose(array, [*kept, *axes])
-    flat = moved.reshape(*[array.shape[a] for a in kept], -1)
+    count = math.prod(array.shape[a] for a in axes)
+    flat = moved.reshape(*[array.shape[a] for a in kept], count)
     return function(flat, axis=-1).astype(dtype)
 
 
@@ -138,7 +140,7 @@ def attribute(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 # ---------------------------------------------------------------- structural rows
 
 
-def _looked_at(node: Any, array: Any) -> Any:
+def _looked_at(node: Any, array: Any, *binds: Any) -> Any:
     """The part of `array` that the node's view addresses, sharing its memory."""
     v: View = node.params
     shape = tuple(node.size(s) for s in v.shape)
@@ -150,7 +152,7 @@ def _looked_at(node: Any, array: Any) -> Any:
     return as_strided(corner, shape, tuple(node.size(s) for s in strides))
 
 
-def _update(node: Any, base: Any, value: Any) -> Any:
+def _update(node: Any, base: Any, value: Any, *binds: Any) -> Any:
     result = np.array(base)
     _looked_at(node, result)[...] = value
     return result

@@ -15,13 +15,12 @@ import numpy as np
 from npjit.core import view as views
 from npjit.core.graph import Block, Weight
 from npjit.core.size import Shape, Size, floordiv, product
-from npjit.core.view import Along, Cut, View
-from npjit.ops import build, indexing
+from npjit.core.view import Cut, View
+from npjit.ops import build
 from npjit.ops.errors import NotCaptured
 from npjit.ops.kinds import attribute, function
 from npjit.ops.operands import as_array, find_block, listed_axes, one_axis
-from npjit.ops.sharing import keeps_order, share_reshaped, share_unwritten
-from npjit.ops.symint import size_of
+from npjit.ops.sharing import share_reshaped, share_unwritten
 from npjit.ops.tracer import Tracer, as_node, fresh, plain_size
 
 # ---------------------------------------------------------------- reshape
@@ -72,10 +71,7 @@ def reshape_array(array: Tracer, shape: Shape) -> Tracer:
         return array.through(dropped.then(views.expand(dropped.shape, units)))
     if array.view is None:
         return share_reshaped(array, shape)
-    result = fresh(array.block, _reshaped(array, shape))
-    if not keeps_order(array.view) and 0 not in shape:
-        return share_unwritten(array, result)
-    return share_unwritten(array, result)
+    return share_unwritten(array, fresh(array.block, _reshaped(array, shape)))
 
 
 def _reshaped(array: Tracer, shape: Shape) -> Any:
@@ -455,6 +451,3 @@ def view_method(a: Tracer, *args: Any, **kwargs: Any) -> Tracer:
 def item(a: Tracer, *args: Any) -> Any:
     """ndarray.item: Python needs the value."""
     raise NotCaptured(".item() of a traced array")
-
-
-__all__ = ["Along", "indexing", "size_of"]

@@ -31,9 +31,7 @@ def find_block(*values: Any) -> Block:
 
 def has_traced(values: Iterable[Any]) -> bool:
     """Whether a traced value stands anywhere in nested lists and tuples."""
-    return any(
-        is_traced(v) or (isinstance(v, (list, tuple)) and has_traced(v)) for v in values
-    )
+    return any(is_traced(v) or (isinstance(v, (list, tuple)) and has_traced(v)) for v in values)
 
 
 def as_tracer(block: Block, value: Any) -> Tracer:

@@ -6,6 +6,7 @@ where=, initial=, keepdims=, out=) is made of other nodes around it.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ from npjit.ops.gating import gate
 from npjit.ops.kinds import UFUNCS, function, reduction
 from npjit.ops.operands import as_array, deliver, dtype_of, find_block, many_axes, result
 from npjit.ops.symint import wrap
-from npjit.ops.tracer import Tracer, as_node, fresh
+from npjit.ops.tracer import Tracer, as_node
 
 HALF = np.dtype(np.float16)
 SINGLE = np.dtype(np.float32)
@@ -49,9 +50,7 @@ def _extreme_vjp(g: Any, y: Any, x: Any, axes: tuple[int, ...]) -> list[Any]:
     return [np.where(chosen, g / count, 0)]
 
 
-SUM = reduction(
-    np.sum, "sum", name="reduce_sum", identity=0, vjp=lambda g, y, x, axes: [g]
-)
+SUM = reduction(np.sum, "sum", name="reduce_sum", identity=0, vjp=lambda g, y, x, axes: [g])
 PROD = reduction(np.prod, "product", name="reduce_prod", identity=1, vjp=_prod_vjp)
 MIN = reduction(np.min, "min", name="reduce_min", vjp=_extreme_vjp)
 MAX = reduction(np.max, "max", name="reduce_max", vjp=_extreme_vjp)
@@ -148,9 +147,7 @@ def _extreme(
         start = build.cast(block, as_node(block, initial), node.dtype)
         value = _keep(block, build.stretch(block, start, kept), axes, keepdims)
         return deliver(out, result(block, value))
-    message = (
-        f"zero-size array to reduction operation {ufunc.__name__} which has no identity"
-    )
+    message = f"zero-size array to reduction operation {ufunc.__name__} which has no identity"
     if axes:
         _require_elements(block, node, axes, message)
     value = _keep(block, build.reduce(block, op, node, axes, node.dtype), axes, keepdims)
@@ -168,6 +165,8 @@ def _truth(op: Op, a: Any, axis: Any, out: Any, keepdims: Any, where: Any) -> An
 
 
 def _position(op: Op, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+    if axis is not None:
+        axis = operator.index(axis)
     block = find_block(a, out)
     node = as_array(block, a).node
     if not node.shape:
@@ -301,6 +300,3 @@ function((np.logical_and, "reduce"))(_reduce_form(all_, False))
 def count_along(a: Tracer, axes: tuple[int, ...]) -> Any:
     """How many elements these axes have, as an int."""
     return wrap(a.block, product(a.raw_shape[i] for i in axes))
-
-
-__all__ = ["count_along", "fresh"]

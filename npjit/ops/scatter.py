@@ -1,6 +1,8 @@
-"""Rows that store through index arrays. `scatter_add(base, value, *indices)` is the adjoint of a gather.
+"""Rows that store through index arrays. `scatter_add(base, value, *indices)` is the adjoint of a
+gather.
 
-The value has the gather's shape; where several of its elements meet one element of the base, they add up.
+The value has the gather's shape; where several of its elements meet one element of the base, they
+add up.
 """
 
 from __future__ import annotations

@@ -2,12 +2,14 @@
 
 `share_reshaped` gives a traced array the same storage under another shape, as `ndarray.reshape` does when the
 array is C-contiguous. Where tracing cannot tell whether NumPy would share or copy, both arrays may still be read;
-the first write to either ends the trace.
+a write to either while the other is alive ends the trace.
 
     flat = share_reshaped(x, (12,));  flat[0] = 1      # x sees it
 """
 
 from __future__ import annotations
+
+from weakref import ref
 
 from npjit.core.graph import Block, Node, TensorType, Weight
 from npjit.core.op import Kind
@@ -16,8 +18,6 @@ from npjit.core.view import Along, View
 from npjit.ops import build, kinds
 from npjit.ops.tracer import Cell, Tracer
 
-UNCLEAR = "a write to an array whose reshape may or may not share its memory"
-
 
 class Reshaped(Cell):
     """The storage of `base`, which is C-contiguous, under another shape."""
@@ -25,12 +25,12 @@ class Reshaped(Cell):
     __slots__ = ("base", "shape", "version")
 
     def __init__(self, base: Cell, shape: Shape) -> None:
+        base.children.append(ref(self))
         self.block = base.block
         self.base = base
         self.shape = shape
         self.origin = base.origin
         self.argument = base.argument
-        self.doubt = base.doubt
         # the last version that was written through this cell
         self.version: Node | None = None
 
@@ -38,9 +38,12 @@ class Reshaped(Cell):
     def node(self) -> Node:  # type: ignore[override]
         return build.reshape(self.block, self.base.node, self.shape)
 
+    def is_followed(self) -> bool:
+        """NumPy copies an array that is not C-contiguous."""
+        return is_c_ordered(self.block, self.base.origin)
+
     def write(self, view: View | None, value: Node) -> None:
         """As Cell.write; the base sees the new version too."""
-        self.require_writable()
         block = self.block
         if view is not None:
             version = self.node
@@ -52,21 +55,21 @@ class Reshaped(Cell):
         self.base.write(None, build.reshape(block, value, self.base.node.shape))
 
 
+def root_of(cell: Cell) -> Cell:
+    """The cell whose versions hold this one's contents."""
+    return cell.base if isinstance(cell, Reshaped) else cell
+
+
 def share_reshaped(array: Tracer, shape: Shape) -> Tracer:
     """The reshape of an array that is a whole cell."""
-    base = array.cell
-
-    def unclear() -> str:
-        return "" if is_c_ordered(base.block, base.origin) else UNCLEAR
-
-    if base.doubt is None:
-        base.doubt = unclear
-    return Tracer(Reshaped(base, shape), None, Weight.ARRAY)
+    return Tracer(Reshaped(root_of(array.cell), shape), None, Weight.ARRAY)
 
 
-def share_unwritten(array: Tracer, result: Tracer, reason: str = UNCLEAR) -> Tracer:
-    """`result` may share memory with `array`: fine as long as nobody writes to either from now on."""
-    array.cell.doubt = result.cell.doubt = lambda: reason
+def share_unwritten(array: Tracer, result: Tracer) -> Tracer:
+    """`result` may share memory with `array`: fine as long as nobody writes to either while both are alive."""
+    parent = root_of(array.cell)
+    parent.children.append(ref(result.cell))
+    result.cell.parent = parent
     return result
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from typing import Any
+from weakref import ReferenceType
 
 import numpy as np
 
@@ -26,7 +27,16 @@ PYTHON_TYPES = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 class Cell:
     """Storage: the latest version of an array's contents. `argument` marks a caller's own memory."""
 
-    __slots__ = ("argument", "block", "doubt", "node", "origin", "owned")
+    __slots__ = (
+        "__weakref__",
+        "argument",
+        "block",
+        "children",
+        "node",
+        "origin",
+        "owned",
+        "parent",
+    )
 
     def __init__(self, block: Block, node: Node, argument: bool = False) -> None:
         self.block = block
@@ -36,8 +46,9 @@ class Cell:
         self.argument = argument
         # whether `node` is a version with a buffer of its own
         self.owned = argument
-        # why a write cannot be followed; None: it can
-        self.doubt: Callable[[], str] | None = None
+        # storage that may be part of this one, or this a part of (see npjit.ops.sharing)
+        self.children: list[ReferenceType[Cell]] = []
+        self.parent: Cell | None = None
 
     def write(self, view: View | None, value: Node) -> None:
         """A new version in which the elements under `view` (None: all) are `value`, already cast and broadcast."""
@@ -55,10 +66,16 @@ class Cell:
         self.node = block.add(kinds.UPDATE, (self.node, value), target, self.node.type)
 
     def require_writable(self) -> None:
-        """NotCaptured when another array may share this memory in a way that tracing does not follow."""
-        reason = self.doubt() if self.doubt is not None else ""
-        if reason:
-            raise NotCaptured(reason)
+        """NotCaptured when another live array may share this memory in a way that tracing does not follow."""
+        alive = (child() for child in self.children)
+        if self.parent is not None or any(c is not None and not c.is_followed() for c in alive):
+            raise NotCaptured(
+                "a write to an array that may share memory with a reshape or a part of it"
+            )
+
+    def is_followed(self) -> bool:
+        """Whether a child sees what is written to its parent."""
+        return False
 
 
 class Tracer:
@@ -125,6 +142,10 @@ class Tracer:
 
     def through(self, view: View) -> Tracer:
         """A view of this array, sharing its cell."""
+        if self.weight is not Weight.ARRAY:
+            # a scalar shares its memory with nothing
+            node = build.weigh(self.block, self.node, Weight.ARRAY)
+            return Tracer(Cell(self.block, node), view, Weight.ARRAY)
         whole = view if self.view is None else self.view.then(view)
         return Tracer(self.cell, whole, Weight.ARRAY)
 
@@ -143,15 +164,15 @@ class Tracer:
         raise NotCaptured("a traced array is needed as a real NumPy array here", _where())
 
     def __getattr__(self, name: str) -> Any:
+        kind = self.__class__
+        if not hasattr(kind, name):
+            raise AttributeError(f"'{kind.__name__}' object has no attribute '{name}'")
         attribute = kinds.ATTRIBUTES.get(name)
         if attribute is not None:
             return _guarded(attribute, self)
         method = kinds.METHODS.get(name)
         if method is None:
-            if hasattr(self.__class__, name):
-                raise NotCaptured(f"the array method .{name} is not compiled", _where())
-            kind = self.__class__.__name__
-            raise AttributeError(f"'{kind}' object has no attribute '{name}'")
+            raise NotCaptured(f"the array method .{name} is not compiled", _where())
         return lambda *args, **kwargs: _guarded(method, self, *args, **kwargs)
 
     # ------------------------------------------------------------ Python's protocols
@@ -218,7 +239,7 @@ class Tracer:
             raise np._core._exceptions._UFuncOutputCastingError(
                 np.positive, casting, value.dtype, self.dtype, 0
             )
-        if self.view is not None and not self.view.is_injective:
+        if self.view is not None and not self.view.is_writable:
             raise NotCaptured("a write to a broadcast or diagonal view")
         block = self.block
         value = build.cast(block, value, self.dtype)
@@ -274,7 +295,7 @@ def as_node(block: Block, value: Any) -> Node:
     if isinstance(value, (list, tuple)):
         from npjit.ops.create import array
 
-        return as_node(block, array(value))
+        return array(block, value).node
     raise NotCaptured(f"an operand of type {type(value).__name__}", _where())
 
 
@@ -308,8 +329,9 @@ def _guarded(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     where = _where()
     for a in args:
-        if type(a) is Tracer:
-            a.block.where = where
+        block = a.block if type(a) is Tracer else a
+        if isinstance(block, Block):
+            block.where = where
             break
     try:
         return call(*args, **kwargs)
@@ -343,16 +365,21 @@ def _ufunc(block: Block, ufunc: np.ufunc, method: str, inputs: Any, kwargs: Any)
         raise NotCaptured(f"np.{ufunc.__name__} with these keyword arguments")
     handler = kinds.FUNCTIONS.get(ufunc)
     if handler is not None:
+        if dtype is not None:
+            raise NotCaptured(f"np.{ufunc.__name__} with dtype=")
         result = handler(*inputs)
     else:
-        op = kinds.UFUNCS.get(ufunc)
-        if op is None:
-            raise NotCaptured(f"np.{ufunc.__name__} is not compiled")
         nodes = [as_node(block, v) for v in inputs]
-        if dtype is not None:
-            nodes = [build.cast(block, n, np.dtype(dtype)) for n in nodes]
-        result = fresh(block, build.ufunc(block, op, ufunc, nodes))
+        result = call_row(block, ufunc, nodes, dtype)
     return _deliver(block, result, out, where)
+
+
+def call_row(block: Block, ufunc: np.ufunc, nodes: list[Node], dtype: Any = None) -> Tracer:
+    """The ufunc's row on nodes; `dtype` asks for the loop with that result, as NumPy's dtype= does."""
+    op = kinds.UFUNCS.get(ufunc)
+    if op is None:
+        raise NotCaptured(f"np.{ufunc.__name__} is not compiled")
+    return fresh(block, build.ufunc(block, op, ufunc, nodes, dtype))
 
 
 def _outs(out: Any) -> tuple[Any, ...]:
@@ -462,31 +489,10 @@ def _operand(value: Any) -> bool:
 
 
 def _array_binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
-    if ufunc is np.power and type(a) is Tracer:
-        quick = _static_power(a, b)
-        if quick is not None:
-            return quick
+    if ufunc is np.power and type(b) is float and b == 0.5 and a.dtype.kind == "c":
+        return np.sqrt(a)  # the operator's cut along the negative numbers is the root's
     block = a.block if is_traced(a) else b.block
     return _ufunc(block, ufunc, "__call__", (a, b), {})
-
-
-def _static_power(base: Tracer, exponent: Any) -> Any:
-    """NumPy's ** takes shortcuts for a few Python exponents; other results would differ in the last bit."""
-    if type(exponent) not in (int, float) or base.ndim == 0:
-        return None
-    inexact = base.dtype.kind in "fc"
-    if exponent == 2 and (inexact or type(exponent) is int):
-        return np.square(base)
-    if not inexact:
-        return None
-    shortcuts: dict[float, Callable[[Any], Any]] = {
-        1: np.positive,
-        -1: np.reciprocal,
-        0.5: np.sqrt,
-        0: np.ones_like,
-    }
-    shortcut = shortcuts.get(exponent)
-    return None if shortcut is None else shortcut(base)
 
 
 for _name, _function in {

@@ -10,7 +10,7 @@ stored before it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from npjit.core.graph import Graph, Node, Weight
@@ -59,8 +59,8 @@ class Program:
         return Node(COPY, (n,), identity(n.shape), n.type, n.where)
 
 
-def read_program(graph: Graph, strides: Mapping[Node, Sequence[Size]]) -> Program:
-    """The graph's nodes, storage and outputs; `strides` are those of the array inputs."""
+def read_program(graph: Graph, strides: Callable[[Node], Sequence[Size]]) -> Program:
+    """The graph's nodes, storage and outputs; `strides` gives those of an array input."""
     program = Program(nodes=list(graph.nodes))
     for n in graph.nodes:
         if n.op.kind in _UNSUPPORTED:
@@ -108,13 +108,13 @@ def _write_back(graph: Graph, program: Program) -> None:
 
 def _place_output(
     program: Program,
-    strides: Mapping[Node, Sequence[Size]],
+    strides: Callable[[Node], Sequence[Size]],
     behind: dict[Node, list[Node]],
     number: int,
     out: Node,
 ) -> None:
     alias = _input_memory(program, out)
-    if alias is not None and address(alias[1], alias[0].shape, strides[alias[0]]) is None:
+    if alias is not None and address(alias[1], alias[0].shape, strides(alias[0])) is None:
         alias = None
     if alias is not None:
         program.aliases[number] = alias

@@ -12,13 +12,14 @@ the group's outer axes: `sqrt(sum(x*x, 1))` and softmax are one group each.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from npjit.core.graph import Node
+from npjit.core.graph import Node, TensorType
 from npjit.core.op import Kind
 from npjit.core.size import Size
-from npjit.schedule.cells import FOREVER, Program
+from npjit.core.view import transpose
+from npjit.schedule.cells import COPY, FOREVER, Program
 from npjit.schedule.group import Group, Labels, Root, depends
 from npjit.schedule.index import Index, address, labels_of, plain, rename
 from npjit.schedule.merge import merge
@@ -33,6 +34,7 @@ DEAR = 4
 MOST_PLACES = 12
 
 Uses = dict[Group, list[Index]]
+StridesOf = Callable[[Node], Sequence[Size]]
 
 _FREE = (Kind.VIEW, Kind.RESHAPE, Kind.PAD, Kind.CELL, Kind.CONST, Kind.SIZE, Kind.IOTA, Kind.INPUT)
 _SHARED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.GATHER, Kind.INPUT, Kind.CELL, Kind.UPDATE)
@@ -48,11 +50,12 @@ class Fusion:
     refusals: list[str] = field(default_factory=list)
 
 
-def fuse(program: Program, strides: Mapping[Node, Sequence[Size]]) -> Fusion:
+def fuse(program: Program, strides: StridesOf) -> Fusion:
     """Group the program's nodes; `strides` tells the memory layout that a node has when it is stored."""
     walk = _Walk(program, strides)
     for n in reversed(program.nodes):
         walk.visit(n)
+        walk.visit_pending()
     walk.meet_at_inputs()
     walk.drop_unread_roots()
     return Fusion(walk.labels, walk.in_order(), walk.home, walk.refusals)
@@ -61,9 +64,9 @@ def fuse(program: Program, strides: Mapping[Node, Sequence[Size]]) -> Fusion:
 class _Walk:
     """The state of the reverse walk."""
 
-    def __init__(self, program: Program, strides: Mapping[Node, Sequence[Size]]) -> None:
+    def __init__(self, program: Program, strides: StridesOf) -> None:
         self.program = program
-        self.strides = dict(strides)
+        self.strides_of = strides
         self.labels = Labels()
         self.needs: dict[Node, list[tuple[Group, Index]]] = defaultdict(list)
         self.home: dict[Node, Group] = {}
@@ -75,7 +78,9 @@ class _Walk:
         self.copies: dict[Node, Node] = {}
         self.checks: list[Group] = []
         self.gathering: list[Group] = []
+        self.writing: list[Group] = []
         self.inputs: list[Node] = []
+        self.pending: list[Node] = []
 
     # -- the walk
 
@@ -92,8 +97,15 @@ class _Walk:
             self._visit_contract(n, uses)
         elif kind is Kind.CHECK:
             self._visit_check(n)
+        elif kind is Kind.CELL and not n.args:
+            self._load_all(n, uses)
         elif uses or n in self.program.stored:
             self._visit_value(n, uses)
+
+    def visit_pending(self) -> None:
+        """Nodes that a decision has put in."""
+        while self.pending:
+            self.visit(self.pending.pop())
 
     def _uses(self, n: Node) -> Uses:
         found: Uses = {}
@@ -124,6 +136,7 @@ class _Walk:
     def _store(self, n: Node, uses: Uses, able: Uses) -> None:
         """Make n a root, of a group that computes it anyway or of its own; the other users read it."""
         home = self._host(n, uses, able)
+        self.repeated[n] = 0
         if home is None:
             home = self._own_group(n)
             if uses:
@@ -132,6 +145,7 @@ class _Walk:
             for index in able[home]:
                 self._compute(n, home, index)
         self.home[n] = home
+        self._complete_first(n)
         for g, indices in uses.items():
             if g is not home:
                 for index in indices:
@@ -139,7 +153,7 @@ class _Walk:
 
     def _host(self, n: Node, uses: Uses, able: Uses) -> Group | None:
         """A group among the users that can store n while it computes it."""
-        if n in self.apart:
+        if n in self.apart or n.op.kind is Kind.CELL:
             return None
         for g, indices in able.items():
             if g.sealed or g.step is not None or (n.op.kind is Kind.REDUCE and len(indices) > 1):
@@ -147,10 +161,11 @@ class _Walk:
             index = next((i for i in indices if self._can_root(n, g, i)), None)
             if index is None or any(depends(g, other) for other in uses if other is not g):
                 continue
-            if n.op.kind is not Kind.REDUCE:
-                axes = labels_of(index)
-                if g.outer is None and len(axes) < len(g.axes):
-                    g.outer = axes
+            axes = labels_of(index)
+            if n.op.kind is not Kind.REDUCE and g.outer is None and len(axes) < len(g.axes):
+                if axes != set(g.axes[: len(axes)]):
+                    continue
+                g.outer = axes
             g.roots[n] = Root(index, n, index)
             g.first = min(g.first, self.program.position[n])
             return g
@@ -294,7 +309,8 @@ class _Walk:
             self._compute(n, g, index)
             return
         if late or clash or not self._is_addressable(n, g, index):
-            source = self._copy(n)
+            why = "it is overwritten before its last use" if late or clash else "its strides do not suit its user"
+            source = self._copy(n, why)
             g.replaced[n] = source
             n = source
         elif overwriter is not None:
@@ -304,16 +320,13 @@ class _Walk:
             g.run_after(self.home[n].find())
 
     def _is_addressable(self, n: Node, g: Group, index: Index) -> bool:
-        strides = self.strides.get(n)
-        if strides is None:
-            return True
-        found = address(index, n.shape, strides)
+        found = address(index, n.shape, self.strides_of(n))
         if found is None or g.step is None:
             return found is not None
         # a library wants rows or columns of neighbouring elements
         return not found[1] or 1 in found[1].values()
 
-    def _copy(self, n: Node) -> Node:
+    def _copy(self, n: Node, why: str) -> Node:
         """A stored copy of n, made before it is overwritten, in C order."""
         if n not in self.copies:
             copy = self.program.copy_of(n)
@@ -328,7 +341,7 @@ class _Walk:
             group.sealed = True
             self.home[copy] = group
             self._load(group, n, index)
-            self.refusals.append(f"{_name(n)} is copied: it is overwritten before its last use")
+            self.refusals.append(f"{_name(n)} is copied because {why}")
         return self.copies[n]
 
     # -- groups that meet
@@ -394,17 +407,20 @@ class _Walk:
                 self.program.stored.add(value)
                 self.apart.add(value)
         self._need(value, group, at)
-        if n.args[0] in self.home or n.args[0].op.kind is not Kind.INPUT:
-            self._need_order(n.args[0], group)
-        for check in self.checks:
-            group.run_after(check)
+        self._complete_first(n)
         self._load_all(n, self._meet(n, uses) if len(uses) > 1 else uses)
+        if self.program.base[n].op.kind is Kind.INPUT:
+            self.writing.append(group)
+            for check in self.checks:
+                # the caller's memory is left alone until all is known to be well
+                if not depends(check, group):
+                    group.run_after(check)
 
-    def _need_order(self, version: Node, group: Group) -> None:
-        """group overwrites part of a version that must be complete before."""
-        self.followers[version] = group
-
-    followers: dict[Node, Group]
+    def _complete_first(self, version: Node) -> None:
+        """The update that overwrites part of this version waits for all of it."""
+        killer = self.program.killer.get(version)
+        if killer is not None:
+            self.home[killer].run_after(self.home[version])
 
     def _visit_contract(self, n: Node, uses: Uses) -> None:
         """A step of its own: operands are read from memory through their views."""
@@ -412,17 +428,37 @@ class _Walk:
         group.step = n
         self.home[n] = group
         self._load_all(n, uses)
-        first, second, _ = n.params
+        operands = self._operands(n)
         axes: dict[str, int | None] = {}
-        for a, letters in zip(n.args, (first, second), strict=True):
+        found: list[Index] = []
+        for a, letters in operands:
             for size, letter in zip(a.shape, letters, strict=True):
                 if axes.get(letter) is None:
                     axes[letter] = None if size == 1 else self.labels.new(size)
-        for a, letters in zip(n.args, (first, second), strict=True):
-            at = plain(
-                a.shape, [None if s == 1 else axes[x] for s, x in zip(a.shape, letters, strict=True)]
-            )
-            self._need(a, group, at)
+            sizes = zip(a.shape, letters, strict=True)
+            found.append(plain(a.shape, [None if s == 1 else axes[x] for s, x in sizes]))
+            self._need(a, group, found[-1])
+        group.operands = tuple(found)
+        group.arguments = tuple(a for a, _ in operands)
+        group.letters = axes
+
+    def _operands(self, n: Node) -> list[tuple[Node, str]]:
+        """The arguments with their letters; the second is copied when its summed axes lie in another order."""
+        first, second, result = n.params
+        summed = [x for x in first if x in second and x not in result]
+        place = [second.index(x) for x in summed]
+        if place == list(range(place[0], place[0] + len(place))) if place else True:
+            return list(zip(n.args, (first, second), strict=True))
+        kept = [x for x in second if x not in summed]
+        letters = "".join([*kept, *summed])
+        b = n.args[1]
+        view = transpose(b.shape, [second.index(x) for x in letters])
+        turned = Node(COPY, (b,), view, TensorType(view.shape, b.dtype), n.where)
+        self.program.position[turned] = self.program.position[n]
+        self.program.horizon[turned] = self.program.horizon[b]
+        self.program.stored.add(turned)
+        self.pending.append(turned)
+        return [(n.args[0], first), (turned, letters)]
 
     def _visit_check(self, n: Node) -> None:
         """A step that everything behind it waits for."""
@@ -430,7 +466,7 @@ class _Walk:
         group.step = n
         self.apart.add(n.args[0])
         self._need(n.args[0], group, ())
-        for g in {g.find() for g in self.gathering}:
+        for g in dict.fromkeys(g.find() for g in (*self.gathering, *self.writing)):
             g.run_after(group)
         self.checks.append(group)
 

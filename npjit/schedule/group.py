@@ -69,6 +69,10 @@ class Group:
     # read instead of a value that is overwritten before this group can run
     replaced: dict[Node, Node] = field(default_factory=dict)
     step: Node | None = None
+    # of a step: its arguments, where they are read, and the axes that a contraction's letters name
+    arguments: tuple[Node, ...] = ()
+    operands: tuple[Index, ...] = ()
+    letters: dict[str, int | None] = field(default_factory=dict)
     # takes no further roots and is never merged
     sealed: bool = False
     first: int = 0

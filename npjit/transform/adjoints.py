@@ -1,7 +1,9 @@
-"""The adjoint of each kind of node: from the gradient of its result to the gradients of its arguments.
+"""The adjoint of each kind of node: from the gradient of its result to the gradients of its
+arguments.
 
-`adjoint(block, node, g, wanted)` gives one node or None per argument; only those that `wanted` marks are used.
-Rows bring their own rule (`Op.vjp`); movement, storage and contractions have one rule for the whole kind.
+`adjoint(block, node, g, wanted)` gives one node or None per argument; only those that `wanted`
+marks are used. Rows bring their own rule (`Op.vjp`); movement, storage and contractions have one
+rule for the whole kind.
 
     y = x[1:-1]  ->  the gradient of x is g with a zero put on each side (PAD)
     y = x.T      ->  the gradient of x is g.T (VIEW)
@@ -41,7 +43,7 @@ def adjoint(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
 
 
 def wrap(block: Block, node: Node) -> Tracer:
-    """A node as what derivative rules compute with: an array, or a NumPy scalar (never a Python number)."""
+    """A node as derivative rules see it: an array or a NumPy scalar, never a Python number."""
     return Tracer(Cell(block, node), None, Weight.ARRAY if node.shape else Weight.SCALAR)
 
 
@@ -105,7 +107,7 @@ def _sum_axes(block: Block, g: Node, axes: list[int]) -> Node:
 
 
 def _unpadded(block: Block, g: Node, v: View, x: Node) -> Node | None:
-    """The adjoint as flips, moved axes and zero padding; None when the view takes a diagonal or skips elements."""
+    """The adjoint as flips, moved axes and zero padding; None for diagonals and longer steps."""
     along = [d for d in v.dims if isinstance(d, Along)]
     if len({d.axis for d in along}) < len(along) or any(d.step not in (1, -1) for d in along):
         return None
@@ -225,7 +227,7 @@ def _contract_with(block: Block, g: Node, out: str, other: Node, lo: str, x: Nod
         # nothing is summed: an elementwise product, which fuses
         left = build.view(block, g, _spread(g, out, x, lx))
         right = build.view(block, other, _spread(other, lo, x, lx))
-        return as_node(block, wrap(block, left) * wrap(block, right))
+        return as_node(block, np.multiply(wrap(block, left), wrap(block, right)))
     type_ = TensorType(x.shape, g.dtype, Weight.ARRAY if x.shape else Weight.SCALAR)
     return block.add(kinds.CONTRACT, (g, other), (out, lo, lx), type_)
 

@@ -1,14 +1,16 @@
 """`grad` and `value_and_grad` of a Python function, inside a trace.
 
-In: the function, the traced arguments it is called with, and which of them to differentiate for. Out: what the
-user's call returns, as traced values. Compiling is not done here: `npjit.grad(f)` is the compiled form of a function
-that calls `grad_of_traced`, and inside another trace the same call simply adds to that trace's block.
+In: the function, the traced arguments it is called with, and which of them to differentiate for.
+Out: what the user's call returns, as traced values. Compiling is not done here: `npjit.grad(f)` is
+the compiled form of a function that calls `grad_of_traced`, and inside another trace the same call
+simply adds to that trace's block.
 
     grad_of_traced(block, lambda p: np.sum(p["w"] ** 2), ({"w": w},), {})    ->  {"w": <2 * w>}
 
-Each differentiated leaf enters the function through a node of its own (a CELL), so that the same array passed twice
-has two gradients, and an array that the function finds in its closure counts as constant. Arrays that the function
-updates in place are differentiated at their value on entry, and the updates reach the caller's arrays.
+Each differentiated leaf enters the function through a node of its own (a CELL), so that the same
+array passed twice has two gradients, and an array that the function finds in its closure counts as
+constant. Arrays that the function updates in place are differentiated at their value on entry, and
+the updates reach the caller's arrays.
 """
 
 from __future__ import annotations
@@ -19,10 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from npjit.core.graph import Block, Node, TensorType, Weight
+from npjit.core.graph import Block, Node, Weight
 from npjit.frontend.trees import TreeDef, flatten, tree_map, unflatten
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
+from npjit.ops.sharing import root_of
 from npjit.ops.symint import SymInt
 from npjit.ops.tracer import Cell, Tracer, as_node, fresh
 from npjit.transform.adjoints import zeros
@@ -52,9 +55,9 @@ def value_and_grad_of_traced(
     argnums: Argnums = 0,
     has_aux: bool = False,
 ) -> tuple[Any, Any]:
-    """f's value and the gradients, structured as the arguments: one tree for an int, a tuple for several argnums.
+    """f's value and the gradients: the argument's tree, or a tuple of them for several argnums.
 
-    With has_aux, f returns (value, aux) and so does this in place of the value.
+    With has_aux, f returns (value, aux), and that pair stands here in place of the value.
     """
     numbers = _positions(argnums, len(args))
     entries = {i: _Entry.of(block, i, args[i]) for i in dict.fromkeys(numbers)}
@@ -105,7 +108,7 @@ def _output_node(block: Block, value: Any) -> Node:
 
 @dataclass
 class _Point:
-    """One differentiated leaf: what the caller passed, and the node by which the function knows it."""
+    """A differentiated leaf: what the caller passed, and the node by which f knows it."""
 
     leaf: Any
     node: Node
@@ -114,10 +117,10 @@ class _Point:
 
     @staticmethod
     def of(block: Block, leaf: Any, name: str) -> _Point:
-        """A leaf's entry; TypeError naming it when it is no floating number or array."""
+        """How a leaf enters; TypeError naming it when it is no floating number or array."""
         if not isinstance(leaf, (int, float, complex, np.generic, np.ndarray)):
             raise TypeError(f"grad for {name}: cannot differentiate a {type(leaf).__name__}")
-        dtype = build.INT64 if type(leaf) is SymInt else _dtype_of(leaf)
+        dtype = _dtype_of(leaf)
         if dtype.kind not in "fc":
             raise TypeError(f"grad for {name}: needs a float or complex value, got {dtype}")
         outer = as_node(block, leaf)
@@ -131,7 +134,7 @@ class _Point:
         return self.inner.cell.node is not self.node
 
     def result(self, block: Block) -> Tracer:
-        """The gradient as the user sees it: an array for an array, a NumPy scalar for any number."""
+        """The gradient as users see it: an array for an array, a NumPy scalar for a number."""
         node = self.gradient
         if node is None:
             node = zeros(block, self.node.shape, self.node.dtype)
@@ -140,6 +143,8 @@ class _Point:
 
 
 def _dtype_of(leaf: Any) -> np.dtype[Any]:
+    if type(leaf) is SymInt:
+        return build.INT64
     return leaf.dtype if hasattr(leaf, "dtype") else np.dtype(type(leaf))
 
 
@@ -178,11 +183,12 @@ def _names(tree: TreeDef, name: str) -> Iterator[str]:
 
 
 class _Watch:
-    """Finds reads and writes, during the call, of the caller's arrays by another way than the arguments.
+    """Finds what the call reads and writes of the caller's arrays other than by its arguments.
 
-    Inside, an argument's storage is a cell of its own. If the function writes it and also reaches the same array
-    through its closure, the two would drift apart; then the call is refused. To notice it, the caller's cells show
-    fresh nodes during the call: whatever is computed from those was reached through the closure.
+    Inside, an argument's storage is a cell of its own. If the function writes it and also reaches
+    the same array through its closure, the two would drift apart; then the call is refused. To
+    notice it, the caller's cells show fresh nodes during the call: whatever is computed from those
+    was reached through the closure.
     """
 
     def __init__(self, block: Block, points: Sequence[_Point]) -> None:
@@ -191,14 +197,10 @@ class _Watch:
         self.kept: dict[Cell, tuple[Node, Node]] = {}
 
     def __enter__(self) -> None:
-        for p in self.points:
-            if type(p.leaf) is Tracer and p.leaf.cell not in self.kept:
-                cell = p.leaf.cell
-                type_ = TensorType(cell.node.shape, cell.node.dtype, cell.node.type.weight)
-                stand_in = self.block.add(
-                    kinds.CELL, (cell.node,), len(self.block.nodes), type_
-                )
-                self.kept[cell] = (cell.node, stand_in)
+        for cell in dict.fromkeys(self._cells()):
+            before = cell.node
+            stand_in = self.block.add(kinds.CELL, (before,), len(self.block.nodes), before.type)
+            self.kept[cell] = (before, stand_in)
         for cell, (_, stand_in) in self.kept.items():
             cell.node = stand_in
         self.start = len(self.block.nodes)
@@ -212,20 +214,25 @@ class _Watch:
                 raise NotCaptured("grad of a function that writes its argument through its closure")
             self._refuse_aliases()
 
+    def _cells(self) -> list[Cell]:
+        """The callers' cells, one for each traced leaf."""
+        return [root_of(p.leaf.cell) for p in self.points if type(p.leaf) is Tracer]
+
     def _refuse_aliases(self) -> None:
-        cells = [p.leaf.cell for p in self.points if type(p.leaf) is Tracer]
+        cells = self._cells()
         read = {a for n in self.block.nodes[self.start :] for a in n.args}
         for p in self.points:
             if not p.written:
                 continue
             if type(p.leaf) is not Tracer:
                 raise NotCaptured("grad of a function that writes an array which is no argument")
-            if cells.count(p.leaf.cell) > 1 or self.kept[p.leaf.cell][1] in read:
+            cell = root_of(p.leaf.cell)
+            if cells.count(cell) > 1 or self.kept[cell][1] in read:
                 raise NotCaptured("grad of a function that writes an array known by two names")
 
 
 def _leave(result: Any, points: Sequence[_Point]) -> Any:
-    """Pass in-place updates on to the caller's arrays, and name those arrays where the result has the inner ones."""
+    """Pass updates on to the caller's arrays, and put those where the result has inner ones."""
     home: dict[Cell, Tracer] = {}
     for p in points:
         if type(p.leaf) is Tracer and p.leaf.weight is Weight.ARRAY:
@@ -234,8 +241,10 @@ def _leave(result: Any, points: Sequence[_Point]) -> Any:
                 p.leaf.write(p.inner.cell.node)
 
     def rename(value: Any) -> Any:
-        if type(value) is not Tracer or value.cell not in home or value.weight is not Weight.ARRAY:
+        if type(value) is not Tracer or root_of(value.cell) not in home:
             return value
+        if value.cell not in home:
+            raise NotCaptured("grad of a function that returns its argument reshaped")
         outer = home[value.cell]
         return outer if value.view is None else outer.through(value.view)
 

@@ -1,7 +1,8 @@
 """Reverse mode over a block: adjoint nodes are appended to the block that holds the forward nodes.
 
-`backward(block, output, seed, wrt)` gives one gradient node (or None: no influence) per node of `wrt`. The block
-then holds one joint graph: forward values are shared by interning, and a second derivative is the same pass again.
+`backward(block, output, seed, wrt)` gives one gradient node (or None: no influence) per node of
+`wrt`. The block then holds one joint graph: forward values are shared by interning, and a second
+derivative is the same pass again.
 
     %1 = sin %0                                  y = np.sum(np.sin(x))
     %2 = reduce_sum %1
@@ -9,7 +10,8 @@ then holds one joint graph: forward values are shared by interning, and a second
     %4 = cos %0
     %5 = multiply %3 %4                          the gradient: [%5]
 
-Gradients of complex values are dL/dx + i dL/dy; a real value that receives a complex one takes its real part.
+Gradients of complex values are dL/dx + i dL/dy; a real value that receives a complex one takes its
+real part.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from npjit.transform.adjoints import adjoint, wrap
 def backward(
     block: Block, output: Node, seed: Node | None, wrt: Sequence[Node]
 ) -> list[Node | None]:
-    """The gradient of `output`, a real scalar, with respect to each node of `wrt`, times `seed` (None: 1).
+    """The gradient of `output`, a real scalar, for each node of `wrt`, times `seed` (None: 1).
 
     What a node of `wrt` was itself computed from counts as constant, unless it is in `wrt` too.
     """
@@ -39,7 +41,7 @@ def backward(
         one = build.constant(block, 1, output.dtype)
         found[output] = one if seed is None else seed
     for node in reversed(path):
-        # wrt nodes that are also computed from other wrt nodes keep their own gradient and pass it on
+        # a wrt node that is computed from other wrt nodes keeps its gradient and passes it on
         if node in found and any(a in path for a in node.args):
             for argument, value in _pull(block, node, found[node], path):
                 _accumulate(block, found, argument, value)
@@ -60,14 +62,15 @@ def _active(block: Block, output: Node, wrt: set[Node]) -> dict[Node, None]:
     needed = reachable([output])
     path: dict[Node, None] = {}
     for n in block.nodes:
-        if n in needed and n.dtype.kind in "fc":
-            if n in wrt or any(a in path for a in n.args):
-                path[n] = None
+        if n not in needed or n.dtype.kind not in "fc":
+            continue
+        if n in wrt or any(a in path for a in n.args):
+            path[n] = None
     return path
 
 
 def _pull(block: Block, node: Node, g: Node, path: dict[Node, None]) -> list[tuple[Node, Node]]:
-    """Gradients that `node` passes to its active arguments; new nodes carry the user's line of `node`."""
+    """Gradients that `node` passes to its active arguments; new nodes carry its user's line."""
     start = len(block.nodes)
     wanted = tuple(a in path for a in node.args)
     gradients = adjoint(block, node, g, wanted)
@@ -87,5 +90,5 @@ def _accumulate(block: Block, found: dict[Node, Node], node: Node, value: Node) 
     value = build.stretch(block, build.cast(block, value, node.dtype), node.shape)
     before = found.get(node)
     if before is not None:
-        value = as_node(block, wrap(block, before) + wrap(block, value))
+        value = as_node(block, np.add(wrap(block, before), wrap(block, value)))
     found[node] = value

@@ -1,7 +1,8 @@
 """Where the elements that one view reads lie among those that another view stored.
 
-`locate(read, stored, known)` compares two views of one array. It answers with the view of the *stored value* that
-gives what `read` reads, with APART when the two certainly share no element, or with None: partly, or not known.
+`locate(read, stored, known)` compares two views of one array. It answers with the view of the
+*stored value* that gives what `read` reads, with APART when the two certainly share no element, or
+with None: partly, or not known.
 
     stored = x[2:10], read = x[3:5]   ->   value[1:3]
     stored = x[2:10], read = x[0:2]   ->   APART
@@ -27,7 +28,7 @@ APART: Final = _Apart.APART
 
 @dataclass(frozen=True)
 class _Run:
-    """Base indices start, start + step, ... (count of them) along one base dimension; a lone one has step 0."""
+    """`count` base indices from `start` on along one base dimension; an At has step 0."""
 
     start: Size
     step: Size
@@ -59,7 +60,7 @@ def locate(read: View, stored: View, known: Assumptions) -> View | _Apart | None
     entries: list[Entry] = [At(0)] * len(stored.shape)
     taken: set[int] = set()
     for part, s in zip(parts, stored.dims, strict=True):
-        if part is None or (isinstance(s, Along) and s.axis in taken):
+        if part is None or part is APART or (isinstance(s, Along) and s.axis in taken):
             return None
         if isinstance(s, Along):
             taken.add(s.axis)

@@ -1,15 +1,15 @@
 """Rewrites a graph to a smaller one with the same values, bit for bit.
 
-In: a Graph. Out: a Graph in which views and reshapes are merged, constants are computed, operations that change
-nothing are gone, and storage that pure values can replace is removed. Sums that are summed again become one sum; that
-is the one rule which may change the last bits of a result.
+In: a Graph. Out: a Graph in which views and reshapes are merged, constants are computed, operations
+that change nothing are gone, and storage that pure values can replace is removed. Sums that are
+summed again become one sum; that is the one rule which may change the last bits of a result.
 
     %1 = view 1.0                      x * np.ones(n)
     %2 = multiply %0 %1     ->   %0
 
-`RULES` lists the rewrite rules of each kind. A rule sees the question that a node asks (with arguments already
-simplified) and gives another node as the answer, or None. What is particular to an op stands in its row: `neutral`,
-`involution`, `conversion`.
+`RULES` lists the rewrite rules of each kind. A rule sees the question that a node asks (with
+arguments already simplified) and gives another node as the answer, or None. What is particular to
+an op stands in its row: `neutral`, `involution`, `conversion`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from npjit.core.assume import Assumptions
 from npjit.core.graph import Block, Concrete, Graph, Node, TensorType, Weight
 from npjit.core.op import Kind, Literal, Op
-from npjit.core.size import Size
+from npjit.core.size import Expr
 from npjit.core.view import Along, At, Cut, View, index
 from npjit.ops import build, kinds
 from npjit.transform.locate import APART, locate
@@ -42,6 +42,8 @@ class Question:
     args: tuple[Node, ...]
     params: Any
     type: TensorType
+    # nodes with several users: to merge them into each user would compute them several times
+    shared: set[Node]
 
 
 Rule = Callable[[Question], Node | None]
@@ -64,11 +66,17 @@ def answer(q: Question) -> Node:
 def _rewrite(graph: Graph) -> Graph:
     """One walk over the nodes, arguments before users."""
     block = Block(sizes=Assumptions.given(graph.guards))
+    users = graph.users()
+    outputs = set(graph.outputs)
+    shared: set[Node] = set()
     new: dict[Node, Node] = {}
     for n in graph.nodes:
         block.where = n.where
         args = tuple(new[a] for a in n.args)
-        new[n] = answer(Question(block, n.op, args, n.params, _plain(n)))
+        params, type_ = _respelled(n.params, block.sizes), _plain(n, block.sizes)
+        new[n] = answer(Question(block, n.op, args, params, type_, shared))
+        if n in outputs or len(users[n]) > 1:
+            shared.add(new[n])
     return Graph.of(
         block,
         [new[n] for n in graph.inputs],
@@ -78,11 +86,30 @@ def _rewrite(graph: Graph) -> Graph:
     )
 
 
-def _plain(n: Node) -> TensorType:
+def _plain(n: Node, known: Assumptions) -> TensorType:
     """The node's type; once traced, a computed number is the same value whatever its weight."""
+    weight = Weight.ARRAY if n.shape else Weight.SCALAR
     if n.op.kind is Kind.INPUT:
-        return n.type
-    return replace(n.type, weight=Weight.ARRAY if n.shape else Weight.SCALAR)
+        weight = n.type.weight
+    return TensorType(_respelled(n.shape, known), n.dtype, weight)
+
+
+def _respelled(value: Any, known: Assumptions) -> Any:
+    """Params or a shape with sizes that a guard makes equal spelled alike."""
+    if isinstance(value, Expr):
+        return known.normal(value)
+    if isinstance(value, tuple):
+        return tuple(_respelled(v, known) for v in value)
+    if isinstance(value, View):
+        parts = (_respelled(p, known) for p in (value.base, value.dims, value.shape))
+        return View(*parts)
+    if isinstance(value, At):
+        return At(_respelled(value.index, known))
+    if isinstance(value, Along):
+        return replace(
+            value, start=_respelled(value.start, known), step=_respelled(value.step, known)
+        )
+    return value
 
 
 # ---------------------------------------------------------------- constants
@@ -118,7 +145,7 @@ def fold(q: Question) -> Node | None:
 
 
 def keep_constant(q: Question) -> Node | None:
-    """Moving equal elements about changes nothing; padding them with zeros neither when they are zeros."""
+    """Moving equal elements changes nothing, and neither does padding zeros with zeros."""
     literal = _literal(q.args[0])
     if literal is None or (q.op.kind is Kind.PAD and any(literal.data)):
         return None
@@ -166,7 +193,7 @@ def merge_conversions(q: Question) -> Node | None:
 
 @lru_cache(maxsize=1024)
 def _is_lossless(source: DType, target: DType) -> bool:
-    """Whether every value of one element type has the same value in the other, and comes back from it."""
+    """Whether every value of one element type is exact in the other, and so comes back."""
     if source.kind in "iu" and target.kind in "fc":
         digits = np.finfo(target).nmant + 1
         return int(np.iinfo(source).max).bit_length() <= digits
@@ -177,7 +204,7 @@ def _is_lossless(source: DType, target: DType) -> bool:
 
 
 def merge_view(q: Question) -> Node | None:
-    """A view of a view is one view, and one that changes nothing is none; `build.view` knows both."""
+    """A view of a view is one view, and one that changes nothing is none: as `build` does."""
     return build.view(q.block, q.args[0], q.params)
 
 
@@ -187,9 +214,7 @@ def look_into_pad(q: Question) -> Node | None:
     if padded.op.kind is not Kind.PAD:
         return None
     (inner,) = padded.args
-    cuts = [
-        Cut(before, 1, n) for (before, _), n in zip(padded.params, inner.shape, strict=True)
-    ]
+    cuts = [Cut(before, 1, n) for (before, _), n in zip(padded.params, inner.shape, strict=True)]
     found = locate(q.params, index(padded.shape, cuts), q.block.sizes)
     if found is None:
         return None
@@ -199,7 +224,7 @@ def look_into_pad(q: Question) -> Node | None:
 
 
 def merge_reshape(q: Question) -> Node | None:
-    """A reshape of a reshape is one, and one that only moves axes of extent 1 is a view; `build` knows both."""
+    """A reshape of a reshape is one; one that only moves axes of extent 1 is a view."""
     return build.reshape(q.block, q.args[0], q.type.shape)
 
 
@@ -208,7 +233,7 @@ def merge_reductions(q: Question) -> Node | None:
     (x,) = q.args
     if x.op is not q.op or x.dtype != q.type.dtype or x.args[0].dtype != x.dtype:
         return None
-    if q.op.reduction is None or not q.op.reduction.merges:
+    if q.op.reduction is None or not q.op.reduction.merges or x in q.shared:
         return None
     (source,) = x.args
     kept = [axis for axis in range(len(source.shape)) if axis not in x.params]

@@ -1,7 +1,9 @@
-"""Removes storage that pure values can replace: what is read back from an array is the value stored there.
+"""Removes storage that pure values can replace: what is read back from an array is the value stored
+there.
 
-In: a graph with CELL and UPDATE nodes. Out: the same values without those updates whose every reader looks at just
-the elements stored, or at none of them, and without cells that are never updated.
+In: a graph with CELL and UPDATE nodes. Out: the same values without those updates whose every
+reader looks at just the elements stored, or at none of them, and without cells that are never
+updated.
 
     %2 = cell %1
     %3 = update %2 %0 [@0, 0]              B[:, 0] = a
@@ -20,12 +22,12 @@ from npjit.core.view import View, identity
 from npjit.ops import build
 from npjit.transform.locate import APART, locate
 
-# an update with more readers than this stays: following each down a chain of updates costs their product
+# an update with more readers stays: following each down a chain of updates costs their product
 MOST_READS = 64
 
 
 def remove_storage(graph: Graph) -> Graph:
-    """The graph without the cells and updates that nothing needs; the graph itself when all are needed."""
+    """The graph without the cells and updates that nothing needs."""
     search = _Search(graph, Assumptions.given(graph.guards))
     search.run()
     if not search.removable:
@@ -34,7 +36,7 @@ def remove_storage(graph: Graph) -> Graph:
 
 
 class _Search:
-    """Which CELL and UPDATE nodes can go. Readers come after what they read, so one backward walk decides."""
+    """Which CELL and UPDATE nodes can go; one walk from the last node to the first decides."""
 
     def __init__(self, graph: Graph, known: Assumptions) -> None:
         self.graph = graph
@@ -77,7 +79,7 @@ class _Search:
         return list(dict.fromkeys(reads))
 
     def _beside(self, update: Node, reads: list[View]) -> list[View] | None:
-        """The reads that look at none of the updated elements; None when some read looks at both sorts."""
+        """The reads that see no updated element; None when one sees both sorts."""
         rest = []
         for v in reads:
             found = locate(v, update.params, self.known)

@@ -59,6 +59,7 @@ Products   nj_multiply_add(x, y, z)            x * y + z for f32 f64, fused wher
            nj_dot<T>(n, a, sa, b, sb) -> T     (T b1: u8 arrays, u8 result)
            nj_gemv<T>(m, n, a, a0, a1, x, sx, y, sy)                   y[m] = a[m, n] x[n]
            nj_gemm<T>(m, n, k, a, a0, a1, b, b0, b1, c, c0, c1)        c[m, n] = a[m, k] b[k, n]
+           nj_matmul<T>(api, m, n, k, a, a0, a1, b, b0, b1, c, c0, c1) the same through BLAS when it pays
            strides in elements, any T (ints wrap, b1 is or of and, f16 sums in f32)
 
 A paragraph of a header ends at a blank line and defines the names that its lines at the margin
@@ -79,6 +80,7 @@ _HEADERS: tuple[tuple[str, frozenset[str]], ...] = (
     ("math.h", frozenset()),
     ("reduce.h", frozenset()),
     ("linalg.h", frozenset()),
+    ("blas.h", frozenset()),
     ("half.h", frozenset({"f16"})),
     ("complex.h", frozenset({"cplx", "c64", "c128"})),
 )
@@ -98,7 +100,7 @@ _TWO_ARGUMENTS = ("atan2", "pow", "hypot")
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _DECLARED = re.compile(
-    r"^(?:template <[^;{}]*?>\s*)?(?:static|__attribute__|f32|f64|double|float)"
+    r"^(?:template <[^;{}]*?>\s*)?(?:NJ_INLINE|static|__attribute__|f32|f64|double|float)"
     r"[^;{}=]*?(\bnj_\w+)\("
     r"|^(?:template <.*?> )?struct (\w+)"
     r"|^template <> inline \w+ (nj_\w+)"
@@ -124,8 +126,8 @@ class Paragraph:
 def prelude_text(code: str, vector: Iterable[str] = ()) -> str:
     """The part of the prelude that `code` needs, when `vector` lists what libmvec offers."""
     vector = frozenset(vector)
-    types, *others = _paragraphs()
-    paragraphs = [types, *_declarations(vector), *(p for p in others if p.without not in vector)]
+    own = [p for p in _paragraphs() if p.without not in vector]
+    paragraphs = [*own[:2], *_declarations(vector), *own[2:]]
     needed = set(_IDENTIFIER.findall(code))
     taken: set[int] = set()
     grew = True
@@ -148,7 +150,7 @@ def _declarations(vector: frozenset[str]) -> tuple[Paragraph, ...]:
     numpy_names = {libm: name for name, libm in _LIBM_NAMES.items()}
     found = []
     for name in sorted(vector):
-        single = name.endswith("f") and name[:-1] in vector
+        single = name.endswith("f") and name != "erf"
         base = name[:-1] if single else name
         kind = "f32" if single else "f64"
         arguments = f"{kind}, {kind}" if base in _TWO_ARGUMENTS else kind

@@ -38,7 +38,7 @@ template <class T> using nj_stored = typename nj_product<T>::stored;
 
 // Eight sums: the order of the additions is fixed, and the compiler may keep them in one vector.
 template <class T>
-static inline nj_stored<T> nj_dot(i64 n, const nj_stored<T>* a, i64 sa, const nj_stored<T>* b,
+NJ_INLINE nj_stored<T> nj_dot(i64 n, const nj_stored<T>* a, i64 sa, const nj_stored<T>* b,
                                   i64 sb) {
   typedef nj_product<T> product;
   typename product::sum lane[8] = {};
@@ -62,7 +62,7 @@ static inline nj_stored<T> nj_dot(i64 n, const nj_stored<T>* a, i64 sa, const nj
 
 // A strip of a row of c stays in registers while k runs.
 template <class T>
-static inline void nj_gemm(i64 m, i64 n, i64 k, const nj_stored<T>* a, i64 sa0, i64 sa1,
+NJ_INLINE void nj_gemm(i64 m, i64 n, i64 k, const nj_stored<T>* a, i64 sa0, i64 sa1,
                            const nj_stored<T>* b, i64 sb0, i64 sb1, nj_stored<T>* c, i64 sc0,
                            i64 sc1) {
   typedef nj_product<T> product;
@@ -90,7 +90,7 @@ static inline void nj_gemm(i64 m, i64 n, i64 k, const nj_stored<T>* a, i64 sa0, 
 }
 
 template <class T>
-static inline void nj_gemv(i64 m, i64 n, const nj_stored<T>* a, i64 sa0, i64 sa1,
+NJ_INLINE void nj_gemv(i64 m, i64 n, const nj_stored<T>* a, i64 sa0, i64 sa1,
                            const nj_stored<T>* x, i64 sx, nj_stored<T>* y, i64 sy) {
   if (sa0 == 1 && sa1 != 1) return nj_gemm<T>(1, m, n, x, 0, sx, a, sa1, sa0, y, 0, sy);
   for (i64 i = 0; i < m; ++i) y[i * sy] = nj_dot<T>(n, a + i * sa0, sa1, x, sx);

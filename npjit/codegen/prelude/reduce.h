@@ -33,14 +33,14 @@ template <class T> struct nj_cascade {
 };
 
 // What a maximum starts from, and a minimum: every value is at least, at most, this.
-template <class T> static inline T nj_lowest() {
+template <class T> NJ_INLINE T nj_lowest() {
   return nj_integer<T>::is_signed ? (T)(1ull << (nj_integer<T>::width - 1)) : (T)0;
 }
 template <> inline b1 nj_lowest<b1>() { return false; }
 template <> inline f32 nj_lowest<f32>() { return -__builtin_inff(); }
 template <> inline f64 nj_lowest<f64>() { return -__builtin_inf(); }
 
-template <class T> static inline T nj_highest() {
+template <class T> NJ_INLINE T nj_highest() {
   const u64 ones = ~0ull >> (64 - nj_integer<T>::width);
   return (T)(nj_integer<T>::is_signed ? ones >> 1 : ones);
 }
@@ -49,8 +49,8 @@ template <> inline f32 nj_highest<f32>() { return __builtin_inff(); }
 template <> inline f64 nj_highest<f64>() { return __builtin_inf(); }
 
 // A maximum by lanes ignores NaN; `nan` (an i32 beside f32, an i64 beside f64) says that one was seen.
-static inline f32 nj_or_nan(f32 extreme, i32 nan) { return nan ? __builtin_nanf("") : extreme; }
-static inline f64 nj_or_nan(f64 extreme, i64 nan) { return nan ? __builtin_nan("") : extreme; }
+NJ_INLINE f32 nj_or_nan(f32 extreme, i32 nan) { return nan ? __builtin_nanf("") : extreme; }
+NJ_INLINE f64 nj_or_nan(f64 extreme, i64 nan) { return nan ? __builtin_nan("") : extreme; }
 
 // The first position of the largest (sign 1) or smallest (sign -1) value; the first NaN beats all.
 // A block is searched only when its extreme, found by vector code, is better than all before.

@@ -11,3 +11,6 @@ typedef unsigned long long u64;
 typedef float f32;
 typedef double f64;
 typedef bool b1;
+
+// A call that is left in a loop keeps it scalar, however large the function.
+#define NJ_INLINE static inline __attribute__((always_inline))

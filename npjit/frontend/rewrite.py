@@ -1,0 +1,321 @@
+"""Source staging: control flow becomes calls that decide while tracing.
+
+`staged_code(code)` gives the code object of the same function with every `for`, `while`, `if`, `and`, `or`, `not`,
+conditional expression, chained comparison, `assert` and `raise` handed to `_nj`, the `Control` of the trace:
+
+    if t > 0:            def _nj_then_1(y): y = x * 2; return (y,)
+        y = x * 2   ->   def _nj_else_1(y): return (y,)
+                         (y,) = _nj.branch(t > 0, _nj_then_1, _nj_else_1, (y,), ("y",))
+
+Concrete conditions then take Python's path, traced ones become nodes. Names are the ones liveness finds: assigned in
+the statement, and needed afterwards or at its head. A name that may be unbound holds `_nj.undefined`.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import itertools
+import types
+from typing import Any
+
+from npjit.frontend.jumps import RESULT, Unstageable, structure
+from npjit.frontend.liveness import (
+    NONE,
+    Names,
+    bound,
+    captured,
+    live_at_head,
+    live_before,
+    live_in,
+)
+from npjit.frontend.source import compile_function, function_tree
+
+CONTROL = "_nj"
+
+
+@functools.lru_cache(maxsize=1024)
+def staged_code(code: types.CodeType) -> types.CodeType | None:
+    """The rewritten code object; None when there is no source, nothing to stage, or control flow to leave alone."""
+    tree = function_tree(code)
+    if tree is None or not _has_control(tree):
+        return None
+    node = copy.deepcopy(tree)
+    try:
+        if isinstance(node, ast.FunctionDef):
+            _rewrite_function(node)
+        else:
+            node.body = Expressions().visit(node.body)
+    except Unstageable:
+        return None
+    made = compile_function(ast.fix_missing_locations(node), code)
+    # a function object takes as many cells as its code has free variables, in their order
+    return made if made.co_freevars == code.co_freevars else None
+
+
+_CONTROL_NODES = (
+    ast.For,
+    ast.While,
+    ast.If,
+    ast.BoolOp,
+    ast.IfExp,
+    ast.Assert,
+    ast.Raise,
+)
+
+
+def _has_control(tree: ast.AST) -> bool:
+    for n in ast.walk(tree):
+        if isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal)):
+            return False
+        if isinstance(n, ast.NamedExpr):
+            return False
+    return any(
+        isinstance(n, _CONTROL_NODES)
+        or (isinstance(n, ast.UnaryOp) and isinstance(n.op, ast.Not))
+        or (isinstance(n, ast.Compare) and len(n.ops) > 1)
+        for n in ast.walk(tree)
+    )
+
+
+def _rewrite_function(node: ast.FunctionDef) -> None:
+    """Stage one function in place, nested functions first."""
+    for s in ast.walk(node):
+        if isinstance(s, ast.FunctionDef) and s is not node:
+            if s.decorator_list:
+                raise Unstageable("a decorated nested function")
+    parameters = _parameters(node.args)
+    body = structure(node.body)
+    stager = _Stager(captured(body))
+    made, needed = stager.block(body, NONE)
+    node.body = [*_undefined(needed | {RESULT}, parameters, body), *made]
+
+
+def _parameters(args: ast.arguments) -> Names:
+    named = [*args.posonlyargs, *args.args, *args.kwonlyargs]
+    named += [a for a in (args.vararg, args.kwarg) if a is not None]
+    return frozenset(a.arg for a in named)
+
+
+def _undefined(names: Names, given: Names, body: list[ast.stmt]) -> list[ast.stmt]:
+    """Assignments of `_nj.undefined` at the head of a body, for names that may be read before they are bound."""
+    made = []
+    for name in sorted((names & bound(body)) - given):
+        value = ast.Attribute(ast.Name(CONTROL, ast.Load()), "undefined", ast.Load())
+        made.append(_at(ast.Assign([ast.Name(name, ast.Store())], value), body[0]))
+    return made
+
+
+class _Stager:
+    """Stages the statements of one function; numbers its generated functions."""
+
+    def __init__(self, always: Names) -> None:
+        self.always = always
+        self.numbers = itertools.count(1)
+        self.expressions = Expressions()
+
+    def block(self, body: list[ast.stmt], out: Names) -> tuple[list[ast.stmt], Names]:
+        """The staged statements, and the names that their control flow takes and gives."""
+        needs = [out | self.always]
+        for s in reversed(body):
+            needs.append(live_before(s, needs[-1]) | self.always)
+        needs.reverse()
+        made: list[ast.stmt] = []
+        states: Names = NONE
+        for s, after in zip(body, needs[1:], strict=True):
+            staged, state = self.statement(s, after)
+            made += staged
+            states |= state
+        return made, states
+
+    def statement(self, s: ast.stmt, after: Names) -> tuple[list[ast.stmt], Names]:
+        if isinstance(s, ast.If):
+            return self._if(s, after)
+        if isinstance(s, (ast.For, ast.While)):
+            return self._loop(s, after)
+        if isinstance(s, (ast.With, ast.Try)):
+            return self._compound(s, after)
+        if isinstance(s, ast.FunctionDef):
+            _rewrite_function(s)
+            return [s], NONE
+        if isinstance(s, ast.Assert):
+            message = s.msg if s.msg is not None else ast.Constant(None)
+            call = _call("assert_", [self._visit(s.test), _thunk(self._visit(message))])
+            return [_at(ast.Expr(call), s)], NONE
+        if isinstance(s, ast.Raise):
+            if s.exc is None or s.cause is not None:
+                return [self.expressions.visit(s)], NONE
+            return [_at(ast.Expr(_call("raise_", [_thunk(self._visit(s.exc))])), s)], NONE
+        if isinstance(s, ast.Delete) and all(isinstance(t, ast.Name) for t in s.targets):
+            return _undefined(bound([s]), NONE, [s]), NONE
+        return [self.expressions.visit(s)], NONE
+
+    def _visit(self, e: ast.expr) -> ast.expr:
+        visited: ast.expr = self.expressions.visit(e)
+        return visited
+
+    def _compound(self, s: ast.stmt, after: Names) -> tuple[list[ast.stmt], Names]:
+        """with and try stay; the blocks inside are staged. Anything may be needed by a handler."""
+        everything = after | bound([s])
+        states: Names = NONE
+        for name in ("body", "orelse", "finalbody"):
+            inner = getattr(s, name, None)
+            if inner:
+                made, state = self.block(inner, everything)
+                setattr(s, name, made)
+                states |= state
+        for handler in getattr(s, "handlers", []):
+            handler.body, state = self.block(handler.body, everything)
+            states |= state
+        for item in getattr(s, "items", []):
+            item.context_expr = self._visit(item.context_expr)
+        return [s], states
+
+    def _if(self, s: ast.If, after: Names) -> tuple[list[ast.stmt], Names]:
+        number = next(self.numbers)
+        assigned = bound(s.body) | bound(s.orelse)
+        head = live_in(s.body, after) | live_in(s.orelse, after)
+        state = tuple(sorted(assigned & (after | head)))
+        then = self._function(f"_nj_then_{number}", state, s.body, after, s)
+        other = self._function(f"_nj_else_{number}", state, s.orelse, after, s)
+        call = _call(
+            "branch",
+            [self._visit(s.test), _load(then.name), _load(other.name), *_state(state)],
+        )
+        return [then, other, _receive(state, call, s)], frozenset(state)
+
+    def _loop(self, s: ast.For | ast.While, after: Names) -> tuple[list[ast.stmt], Names]:
+        number = next(self.numbers)
+        head = live_at_head(s, after) | self.always
+        stops = tuple(getattr(s, "stops", ()))
+        assigned = bound(s.body)
+        if isinstance(s, ast.For):
+            assigned |= bound([ast.Assign([s.target], ast.Constant(None))])
+        state = tuple(sorted(assigned & (head | after)))
+        stopping = ast.Constant(tuple(state.index(f) for f in stops))
+        if isinstance(s, ast.For):
+            take = _at(ast.Assign([s.target], _load("_nj_item")), s)
+            body = self._function(
+                f"_nj_body_{number}", state, [take, *s.body], head, s, ("_nj_item",)
+            )
+            args = [self._visit(s.iter), _load(body.name), *_state(state), stopping]
+            functions = [body]
+            call = _call("for_loop", args)
+        else:
+            test = self._test(f"_nj_test_{number}", state, s)
+            body = self._function(f"_nj_body_{number}", state, s.body, head, s)
+            functions = [test, body]
+            args = [_load(test.name), _load(body.name), *_state(state), stopping]
+            call = _call("while_loop", args)
+        return [*functions, _receive(state, call, s)], frozenset(state)
+
+    def _test(self, name: str, state: tuple[str, ...], s: ast.While) -> ast.FunctionDef:
+        return _define(name, state, [ast.Return(self._visit(s.test))], s)
+
+    def _function(
+        self,
+        name: str,
+        state: tuple[str, ...],
+        body: list[ast.stmt],
+        out: Names,
+        where: ast.stmt,
+        extra: tuple[str, ...] = (),
+    ) -> ast.FunctionDef:
+        """def name(*extra, *state): body; return state"""
+        made, inner = self.block(body, frozenset(state) | (out & bound(body)))
+        result = ast.Tuple([_load(n) for n in state], ast.Load())
+        head = _undefined(inner, frozenset(state), body) if body else []
+        return _define(name, (*extra, *state), [*head, *made, ast.Return(result)], where)
+
+
+class Expressions(ast.NodeTransformer):
+    """and, or, not, conditional expressions and chained comparisons as calls with thunks."""
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self.generic_visit(node)
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        made = node.values[-1]
+        for value in reversed(node.values[:-1]):
+            made = _at(_call(name, [value, _thunk(made)]), node)
+        return made
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Not):
+            return _at(_call("not_", [node.operand]), node)
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        self.generic_visit(node)
+        return _at(_call("choose", [node.test, _thunk(node.body), _thunk(node.orelse)]), node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.ops) == 1:
+            return node
+        # a < b < c  ->  (lambda l, r: and_(l < r, lambda: r < c))(a, b), b evaluated once
+        left, right = _load("_nj_l"), _load("_nj_r")
+        first = ast.Compare(left, [node.ops[0]], [right])
+        rest: ast.expr = ast.Compare(right, node.ops[1:], node.comparators[1:])
+        rest = self.visit_Compare(rest) if len(node.ops) > 2 else rest  # type: ignore[assignment]
+        both = _call("and_", [first, _thunk(rest)])
+        pair = ast.Lambda(_arguments(("_nj_l", "_nj_r")), both)
+        return _at(ast.Call(pair, [node.left, node.comparators[0]], []), node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        node.body = self.visit(node.body)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        _rewrite_function(node)
+        return node
+
+
+def _at(node: Any, where: ast.AST) -> Any:
+    return ast.fix_missing_locations(ast.copy_location(node, where))
+
+
+def _load(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def _call(name: str, args: list[ast.expr]) -> ast.Call:
+    return ast.Call(ast.Attribute(_load(CONTROL), name, ast.Load()), args, [])
+
+
+def _thunk(body: ast.expr) -> ast.Lambda:
+    return ast.Lambda(_arguments(()), body)
+
+
+def _arguments(names: tuple[str, ...]) -> ast.arguments:
+    return ast.arguments(
+        posonlyargs=[],
+        args=[ast.arg(n) for n in names],
+        kwonlyargs=[],
+        kw_defaults=[],
+        defaults=[],
+    )
+
+
+def _define(
+    name: str, parameters: tuple[str, ...], body: list[ast.stmt], where: ast.stmt
+) -> ast.FunctionDef:
+    made = ast.FunctionDef(
+        name=name, args=_arguments(parameters), body=body, decorator_list=[], type_params=[]
+    )
+    return ast.fix_missing_locations(ast.copy_location(made, where))
+
+
+def _state(names: tuple[str, ...]) -> list[ast.expr]:
+    """The state's values and its names, as two arguments."""
+    values = ast.Tuple([_load(n) for n in names], ast.Load())
+    return [values, ast.Constant(names)]
+
+
+def _receive(state: tuple[str, ...], call: ast.expr, where: ast.stmt) -> ast.stmt:
+    if not state:
+        return ast.fix_missing_locations(ast.copy_location(ast.Expr(call), where))
+    target = ast.Tuple([ast.Name(n, ast.Store()) for n in state], ast.Store())
+    made = ast.Assign([target], call)
+    return ast.fix_missing_locations(ast.copy_location(made, where))

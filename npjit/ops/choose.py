@@ -1,0 +1,260 @@
+"""NumPy functions that choose: where, select, clip, nan_to_num, closeness, rounding to decimals."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy._core.umath import clip as CLIP  # the ufunc whose types np.clip follows
+
+from npjit.core.graph import Block, Node
+from npjit.ops import build
+from npjit.ops.errors import NotCaptured
+from npjit.ops.kinds import UFUNCS, function
+from npjit.ops.operands import array_result, as_array, common_dtype, deliver, find_block
+from npjit.ops.symint import is_int, wrap
+from npjit.ops.tracer import Tracer, as_node, fresh
+
+
+@function(np.where)
+def where(condition: Any, *branches: Any) -> Tracer:
+    """np.where with three arguments."""
+    if len(branches) != 2:
+        raise NotCaptured("np.where(mask): the size of the result depends on values")
+    block = find_block(condition, *branches)
+    test = build.cast(block, as_node(block, condition), build.BOOL)
+    nodes = [as_node(block, b) for b in branches]
+    dtype = common_dtype(nodes)
+    a, b = (build.cast(block, n, dtype) for n in nodes)
+    return array_result(block, build.select(block, test, a, b))
+
+
+@function(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tracer:
+    """np.select: the first condition that holds decides."""
+    block = find_block(condlist, choicelist, default)
+    if len(condlist) != len(choicelist) or not len(condlist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    conditions = [as_node(block, c) for c in condlist]
+    if any(c.dtype != build.BOOL for c in conditions):
+        raise TypeError("invalid entry in condlist: should be boolean ndarray")
+    nodes = [as_node(block, v) for v in (*choicelist, default)]
+    dtype = common_dtype(nodes)
+    made = build.cast(block, nodes[-1], dtype)
+    for test, node in zip(reversed(conditions), reversed(nodes[:-1]), strict=True):
+        made = build.select(block, test, build.cast(block, node, dtype), made)
+    return array_result(block, made)
+
+
+@function(np.clip)
+def clip(
+    a: Any,
+    a_min: Any = np._NoValue,
+    a_max: Any = np._NoValue,
+    out: Any = None,
+    *,
+    min: Any = np._NoValue,
+    max: Any = np._NoValue,
+) -> Any:
+    """np.clip."""
+    low = min if a_min is np._NoValue else a_min
+    high = max if a_max is np._NoValue else a_max
+    low, high = (None if v is np._NoValue else v for v in (low, high))
+    block = find_block(a, low, high, out)
+    return deliver(out, _clipped(block, as_array(block, a), low, high))
+
+
+@function("clip")
+def clip_method(a: Tracer, min: Any = None, max: Any = None, out: Any = None) -> Any:
+    """ndarray.clip."""
+    return deliver(out, _clipped(a.block, as_array(a.block, a), min, max))
+
+
+def _clipped(block: Block, array: Tracer, low: Any, high: Any) -> Tracer:
+    if array.dtype.kind in "iu":
+        info = np.iinfo(array.dtype)
+        low = None if is_int(low) and low <= int(info.min) else low
+        high = None if is_int(high) and high >= int(info.max) else high
+    if low is None and high is None:
+        return np.positive(array)
+    if high is None:
+        return np.maximum(array, low)
+    if low is None:
+        return np.minimum(array, high)
+    nodes = [array.node, as_node(block, low), as_node(block, high)]
+    *loop, out = build.loop_dtypes(CLIP, tuple(build.rule_entry(n) for n in nodes))
+    value, bottom, top = (build.cast(block, n, d) for n, d in zip(nodes, loop, strict=True))
+    raised = build.apply(block, UFUNCS[np.maximum], [value, bottom], out)
+    return fresh(block, build.apply(block, UFUNCS[np.minimum], [raised, top], out))
+
+
+@function(np.nan_to_num)
+def nan_to_num(
+    x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Tracer:
+    """np.nan_to_num of floats, copying."""
+    array = as_array(find_block(x), x)
+    if not copy or array.dtype.kind == "c":
+        raise NotCaptured("np.nan_to_num in place, or of complex numbers")
+    if array.dtype.kind != "f":
+        return array_copy(array)
+    info = np.finfo(array.dtype)
+    top = info.max if posinf is None else posinf
+    bottom = info.min if neginf is None else neginf
+    block = array.block
+    made = array.node
+    for test, value in (
+        (np.isnan(array), nan),
+        (array == np.inf, top),
+        (array == -np.inf, bottom),
+    ):
+        filler = build.cast(block, as_node(block, value), array.dtype)
+        made = build.select(block, test.node, filler, made)
+    return fresh(block, build.weigh(block, made, array.weight))
+
+
+def array_copy(array: Tracer) -> Tracer:
+    """The same value in a cell of its own."""
+    return fresh(array.block, array.node)
+
+
+@function(np.round, np.around, "round")
+def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    """np.round, halves to even."""
+    array = as_array(find_block(a, out), a)
+    places = operator.index(decimals)
+    if array.dtype.kind in "iu":
+        if places < 0:
+            raise NotCaptured("np.round of integers to tens")
+        return deliver(out, np.positive(array))
+    if array.dtype.kind == "b":
+        raise NotCaptured("np.round of bools")
+    if places == 0:
+        return deliver(out, np.rint(array))
+    if array.dtype.kind == "c":
+        raise NotCaptured("np.round of complex numbers to decimals")
+    scale = 10.0 ** abs(places)
+    if places > 0:
+        return deliver(out, np.rint(array * scale) / scale)
+    return deliver(out, np.rint(array / scale) * scale)
+
+
+@function(np.fix)
+def fix(x: Any, out: Any = None) -> Any:
+    """np.fix."""
+    return deliver(out, np.trunc(x))
+
+
+@function(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Tracer:
+    """np.isclose."""
+    block = find_block(a, b)
+    x, y = as_array(block, a), as_array(block, b)
+    if y.dtype.kind in "iu":
+        y = y.astype(np.result_type(y.dtype, 1.0))
+    close = (np.abs(x - y) <= atol + rtol * np.abs(y)) & np.isfinite(y) | (x == y)
+    if equal_nan:
+        close = close | (np.isnan(x) & np.isnan(y))
+    return close
+
+
+@function(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
+    """np.allclose."""
+    return as_bool(np.all(isclose(a, b, rtol, atol, equal_nan)))
+
+
+def as_bool(value: Tracer) -> Tracer:
+    """A bool scalar as the Python bool that NumPy gives."""
+    from npjit.core.graph import Weight
+
+    return fresh(value.block, build.weigh(value.block, value.node, Weight.WEAK))
+
+
+@function(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: Any = False) -> Any:
+    """np.array_equal."""
+    block = find_block(a1, a2)
+    x, y = as_array(block, a1), as_array(block, a2)
+    if not _same_extents(block, x.node, y.node):
+        return False
+    same = x == y
+    if equal_nan and x.dtype.kind in "fc" and y.dtype.kind in "fc":
+        same = same | (np.isnan(x) & np.isnan(y))
+    return as_bool(np.all(same))
+
+
+def _same_extents(block: Block, a: Node, b: Node) -> bool:
+    return len(a.shape) == len(b.shape) and all(
+        block.sizes.decide_eq(m, n) for m, n in zip(a.shape, b.shape, strict=True)
+    )
+
+
+@function(np.choose, "choose")
+def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
+    """np.choose by a known index."""
+    if type(a) is Tracer or out is not None or mode != "raise":
+        raise NotCaptured("np.choose by a traced index")
+    chosen = np.asarray(a)
+    block = find_block(choices)
+    if chosen.min() < 0 or chosen.max() >= len(choices):
+        raise ValueError("invalid entry in choice array")
+    tests = [fresh(block, as_node(block, chosen == i)) for i in range(len(choices))]
+    return select(tests, list(choices), 0)
+
+
+@function(np.piecewise)
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Tracer:
+    """np.piecewise of values; functions would see selected elements only."""
+    if any(callable(f) for f in funclist):
+        raise NotCaptured("np.piecewise with functions")
+    block = find_block(x, condlist, funclist)
+    array = as_array(block, x)
+    values = list(funclist)
+    default = values.pop() if len(values) == len(condlist) + 1 else 0
+    tests = [as_array(block, c).astype(bool) for c in condlist]
+    made = array_copy(array)
+    made.write(as_node(block, default))
+    # a later condition overwrites an earlier one
+    for test, value in zip(tests, values, strict=True):
+        picked = np.where(test, value, made).astype(array.dtype)
+        made = fresh(block, picked.node)
+    return made
+
+
+@function(np.shape)
+def shape(a: Any) -> Any:
+    """np.shape."""
+    return as_array(find_block(a), a).shape
+
+
+@function(np.ndim)
+def ndim(a: Any) -> int:
+    """np.ndim."""
+    return as_array(find_block(a), a).ndim
+
+
+@function(np.size)
+def size(a: Any, axis: Any = None) -> Any:
+    """np.size."""
+    array = as_array(find_block(a), a)
+    return array.size if axis is None else wrap(array.block, array.raw_shape[axis])
+
+
+@function(np.result_type)
+def result_type(*arrays_and_dtypes: Any) -> Any:
+    """np.result_type."""
+    block = find_block(*arrays_and_dtypes)
+    kinds: list[Any] = []
+    for v in arrays_and_dtypes:
+        entry = build.rule_entry(as_node(block, v)) if type(v) is Tracer or is_int(v) else v
+        kinds.append({int: 0, float: 0.0, complex: 0j}.get(entry, entry))
+    return np.result_type(*kinds)
+
+
+for _test, _answer in {np.iscomplexobj: True, np.isrealobj: False}.items():
+
+    @function(_test)
+    def _is_complex(x: Any, answer: bool = _answer) -> bool:
+        return answer == (as_array(find_block(x), x).dtype.kind == "c")

@@ -1,0 +1,174 @@
+"""NumPy functions that are a few elementwise rows: powers, ufuncs with two results, parts of complex numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from npjit.core.graph import Block, Node, Weight
+from npjit.core.op import Kind
+from npjit.ops import build
+from npjit.ops.errors import NotCaptured
+from npjit.ops.gating import constant_value
+from npjit.ops.kinds import ROWS, UFUNCS, attribute, function
+from npjit.ops.operands import as_array, find_block
+from npjit.ops.sharing import share_unwritten
+from npjit.ops.tracer import Tracer, as_node, call_row, fresh
+
+# ---------------------------------------------------------------- powers
+
+
+def _loop_arguments(ufunc: np.ufunc, *values: Any) -> tuple[Block, list[Node], np.dtype[Any]]:
+    """The nodes cast to the dtypes of the ufunc's loop, and the result's dtype."""
+    block = find_block(*values)
+    nodes = [as_node(block, v) for v in values]
+    *loop, out = build.loop_dtypes(ufunc, tuple(build.rule_entry(n) for n in nodes))
+    build.require_known(out)
+    casts = [build.cast(block, n, d) for n, d in zip(nodes, loop, strict=True)]
+    return block, casts, out
+
+
+def _power(ufunc: np.ufunc, a: Any, b: Any) -> Tracer:
+    """A known exponent takes a cheaper row, as in NumPy; an integer one must not be negative."""
+    block, (base, exponent), out = _loop_arguments(ufunc, a, b)
+    known = constant_value(exponent) if not exponent.shape else None
+    if out.kind in "iu" and (known is None or known < 0):
+        _require_no_negative(block, as_node(block, b), known)
+    if known is not None:
+        quick = _known_power(fresh(block, base), known)
+        if quick is not None:
+            return quick
+    return fresh(block, build.apply(block, UFUNCS[ufunc], [base, exponent], out))
+
+
+def _require_no_negative(block: Block, exponent: Node, known: Any) -> None:
+    if known is not None:
+        raise ValueError("Integers to negative integer powers are not allowed.")
+    if exponent.dtype.kind in "ub":
+        return
+    if exponent.op.kind is Kind.SIZE and block.sizes.decide_le(0, exponent.params):
+        return
+    raise NotCaptured("an integer power whose exponent may be negative")
+
+
+def _known_power(base: Tracer, exponent: Any) -> Any:
+    """The rows that NumPy takes for a scalar exponent, and products for 3 and 4."""
+    if exponent == 0:
+        one = build.constant(base.block, 1, base.dtype)
+        return fresh(base.block, build.broadcast(base.block, one, base.raw_shape))
+    if exponent == 1:
+        return np.positive(base)
+    if exponent == 2:
+        return np.square(base)
+    if exponent == 3:
+        return base * base * base
+    if exponent == 4:
+        return np.square(np.square(base))
+    if exponent == -1:
+        return np.reciprocal(base)
+    # the complex power function has another branch cut than its square root
+    if exponent == 0.5 and base.dtype.kind == "f":
+        return np.sqrt(base)
+    return None
+
+
+function(np.power)(lambda a, b: _power(np.power, a, b))
+function(np.float_power)(lambda a, b: _power(np.float_power, a, b))
+
+# ---------------------------------------------------------------- two results
+
+
+def _floating(x: Any, ufunc: np.ufunc) -> tuple[Block, Node]:
+    block = find_block(x)
+    node = as_node(block, x)
+    loop = ufunc.resolve_dtypes((build.rule_entry(node), None, None))
+    return block, build.cast(block, node, build.require_known(loop[0]))
+
+
+@function(np.modf)
+def modf(x: Any) -> tuple[Tracer, Tracer]:
+    """np.modf."""
+    block, node = _floating(x, np.modf)
+    return (
+        fresh(block, build.apply(block, ROWS["modf_fraction"], [node], node.dtype)),
+        fresh(block, build.apply(block, ROWS["modf_whole"], [node], node.dtype)),
+    )
+
+
+@function(np.frexp)
+def frexp(x: Any) -> tuple[Tracer, Tracer]:
+    """np.frexp."""
+    block, node = _floating(x, np.frexp)
+    exponent = build.apply(block, ROWS["frexp_exponent"], [node], np.dtype(np.intc))
+    return fresh(block, build.apply(block, ROWS["frexp_mantissa"], [node], node.dtype)), fresh(
+        block, exponent
+    )
+
+
+@function(np.divmod)
+def divmod_(a: Any, b: Any) -> tuple[Any, Any]:
+    """np.divmod."""
+    return np.floor_divide(a, b), np.remainder(a, b)
+
+
+# ---------------------------------------------------------------- parts of complex numbers
+
+
+@function("conj", "conjugate")
+def conjugate_method(a: Tracer) -> Tracer:
+    """ndarray.conj: a real array is its own."""
+    return np.conjugate(a) if a.dtype.kind == "c" else a
+
+
+@function(np.conjugate)
+def conjugate(x: Any) -> Tracer:
+    """np.conjugate; a real value is its own."""
+    block = find_block(x)
+    node = as_node(block, x)
+    if node.dtype.kind == "f":
+        return fresh(block, build.weigh(block, node, node.type.weight))
+    return call_row(block, np.conjugate, [node])
+
+
+@function(np.real)
+def real(val: Any) -> Tracer:
+    """np.real; a real array is its own real part."""
+    array = as_array(find_block(val), val)
+    if array.dtype.kind != "c":
+        return array
+    return share_unwritten(array, _part(array, "real"))
+
+
+@function(np.imag)
+def imag(val: Any) -> Tracer:
+    """np.imag."""
+    array = as_array(find_block(val), val)
+    if array.dtype.kind == "c":
+        return share_unwritten(array, _part(array, "imag"))
+    zero = build.constant(array.block, 0, array.dtype, array.weight)
+    return fresh(array.block, build.broadcast(array.block, zero, array.raw_shape))
+
+
+def _part(array: Tracer, name: str) -> Tracer:
+    block = array.block
+    plane = array.dtype.type(0).real.dtype
+    node = build.apply(block, ROWS[name], [array.node], plane)
+    if array.weight is Weight.ARRAY:
+        node = build.weigh(block, node, Weight.ARRAY)
+    return fresh(block, node)
+
+
+attribute("real")(real)
+attribute("imag")(imag)
+
+
+@function(np.angle)
+def angle(z: Any, deg: Any = False) -> Tracer:
+    """np.angle."""
+    array = as_array(find_block(z), z)
+    if array.dtype.kind == "c":
+        made = _part(array, "angle")
+    else:
+        made = np.arctan2(imag(array), array)
+    return made * (180 / np.pi) if deg else made

@@ -1,0 +1,86 @@
+"""Whether the value of an update reads elements of the cell that the update has overwritten by then.
+
+In: an update and where it stores. Out: True when a read may meet another element's write, so that the value needs a
+temporary. Reading exactly the element that is written (`x += 1`) is safe, and so is reading elements that lie apart
+in some dimension (`a[1:] = a[0]`).
+"""
+
+from __future__ import annotations
+
+from npjit.core.graph import Node
+from npjit.core.op import Kind
+from npjit.core.size import Size, bounds
+from npjit.schedule.cells import Program
+from npjit.schedule.group import Labels
+from npjit.schedule.index import Index, Span
+from npjit.schedule.pull import arguments
+
+
+def reads_what_it_writes(
+    program: Program, labels: Labels, update: Node, target: Index, at: Index
+) -> bool:
+    """Whether some read of the overwritten version meets the elements `target`, other than its own."""
+    old = update.args[0]
+    deadline = program.position[update]
+    seen: set[tuple[Node, Index]] = set()
+    stack = [(update.args[1], at)]
+    while stack:
+        n, index = stack.pop()
+        if (n, index) in seen or program.horizon[n] > deadline:
+            continue
+        seen.add((n, index))
+        if n is old:
+            if index != target and not _apart(labels, index, target):
+                return True
+            continue
+        if n in program.base and n.op.kind is not Kind.CELL:
+            continue
+        found = _arguments(labels, n, index)
+        if found is None:
+            return True
+        stack.extend(zip(n.args, found, strict=True))
+    return False
+
+
+def _arguments(labels: Labels, n: Node, index: Index) -> list[Index] | None:
+    if n.op.kind is Kind.REDUCE:
+        base = n.args[0].shape
+        return arguments(n, index, [labels.new(base[d]) for d in n.params])
+    if n.op.kind is Kind.CONTRACT:
+        return []
+    return arguments(n, index)
+
+
+def _apart(labels: Labels, a: Index, b: Index) -> bool:
+    """Whether the two never name one element, because their ranges in one dimension are disjoint."""
+    if len(a) != len(b) or any(s.dims > 1 for s in (*a, *b)):
+        return False
+    for s, t in zip(a, b, strict=True):
+        if s.anywhere or t.anywhere:
+            continue
+        first, second = _range(labels, s), _range(labels, t)
+        if first is None or second is None:
+            continue
+        if _below(first[1], second[0]) or _below(second[1], first[0]):
+            return True
+    return False
+
+
+def _range(labels: Labels, span: Span) -> tuple[Size, Size] | None:
+    """Least and greatest position; None when a step's sign is not known."""
+    low = high = span.start
+    for axis, step in span.terms:
+        reach = step * (labels.extents[axis] - 1)
+        least, most = bounds(step)
+        if least is not None and least >= 0:
+            high = high + reach
+        elif most is not None and most <= 0:
+            low = low + reach
+        else:
+            return None
+    return low, high
+
+
+def _below(a: Size, b: Size) -> bool:
+    low, _ = bounds(b - a)
+    return low is not None and low > 0
