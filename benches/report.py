@@ -26,8 +26,11 @@ Row = dict[str, Any]
 
 
 def geomean(values: Iterable[float]) -> float:
-    logs = [math.log(v) for v in values]
-    return math.exp(sum(logs) / len(logs)) if logs else math.nan
+    """nan of nothing, 0 if one is 0 (a failure)."""
+    values = list(values)
+    if not values or min(values) == 0:
+        return 0.0 if values else math.nan
+    return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def milliseconds(result: dict[str, Any] | None) -> str:

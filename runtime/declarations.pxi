@@ -129,6 +129,7 @@ cdef extern from "entry.h" namespace "npjit":
         Tree tree
         Functions native
         PyObject* callable
+        PyObject* fits
         npjit_int64 release_bytes
     void count_words(CompiledEntry& entry)
     cdef enum class Outcome(int):

@@ -88,8 +88,10 @@ class Run {
   PyObject* input(int number) { return objects_[entry_.inputs[number]]; }
   bool relations_hold();
   void pack_inputs();
+  PyObject* list_inputs();
+  Outcome check_sizes(int* detail);
   Outcome run_native(int* detail);
-  Outcome run_callable();
+  Outcome run_callable(int* detail);
   bool allocate_outputs();
   bool finish_outputs();
   bool is_large(npjit_int64 arena);
@@ -128,7 +130,30 @@ Outcome Run::match(int* detail) {
       return Outcome::no_match;
     }
   }
-  return Outcome::done;
+  return entry_.fits != nullptr ? check_sizes(detail) : Outcome::done;
+}
+
+// A new list of the inputs, or null with an exception set.
+PyObject* Run::list_inputs() {
+  const auto count = static_cast<Py_ssize_t>(entry_.inputs.size());
+  PyObject* list = PyList_New(count);
+  for (Py_ssize_t i = 0; list != nullptr && i < count; ++i) {
+    PyList_SET_ITEM(list, i, Py_NewRef(input(static_cast<int>(i))));
+  }
+  return list;
+}
+
+Outcome Run::check_sizes(int* detail) {
+  PyObject* inputs = list_inputs();
+  PyObject* answer = inputs != nullptr ? PyObject_CallOneArg(entry_.fits, inputs) : nullptr;
+  Py_XDECREF(inputs);
+  const int fits = answer != nullptr ? PyObject_IsTrue(answer) : -1;
+  Py_XDECREF(answer);
+  *detail = size_guard;
+  if (fits < 0) {
+    return Outcome::raised;
+  }
+  return fits == 1 ? Outcome::done : Outcome::no_match;
 }
 
 bool Run::relations_hold() {
@@ -247,20 +272,19 @@ Outcome Run::run_native(int* detail) {
   return finish_outputs() ? Outcome::done : Outcome::raised;
 }
 
-// The callable's list has one object per output that is no input itself.
-Outcome Run::run_callable() {
-  const auto count = static_cast<Py_ssize_t>(entry_.inputs.size());
-  PyObject* arguments = PyList_New(count);
-  if (arguments == nullptr) {
-    return Outcome::raised;
-  }
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    PyList_SET_ITEM(arguments, i, Py_NewRef(input(static_cast<int>(i))));
-  }
-  PyObject* made = PyObject_CallOneArg(entry_.callable, arguments);
-  Py_DECREF(arguments);
+// The callable's list has one object per output that is no input itself; None is a failed check.
+Outcome Run::run_callable(int* detail) {
+  PyObject* arguments = list_inputs();
+  PyObject* made =
+      arguments != nullptr ? PyObject_CallOneArg(entry_.callable, arguments) : nullptr;
+  Py_XDECREF(arguments);
   if (made == nullptr) {
     return Outcome::raised;
+  }
+  if (made == Py_None) {
+    Py_DECREF(made);
+    *detail = 1;
+    return Outcome::failed;
   }
   Py_ssize_t next = 0;
   const Py_ssize_t given = PyList_Check(made) ? PyList_GET_SIZE(made) : -1;
@@ -289,7 +313,7 @@ Outcome Run::answer(PyObject** result, int* detail) {
   if (entry_.native.run == nullptr && entry_.callable == nullptr) {
     return Outcome::original;
   }
-  const Outcome outcome = entry_.callable != nullptr ? run_callable() : run_native(detail);
+  const Outcome outcome = entry_.callable != nullptr ? run_callable(detail) : run_native(detail);
   if (outcome != Outcome::done) {
     return outcome;
   }

@@ -17,7 +17,8 @@ cdef class Entry:
     steps          ((fetch, check), ...), see below
     native         NativeObject to run
     call           or a callable: list of the input objects -> list with one object per output that
-                   is not of kind "input", each just as the caller is to see it
+                   is not of kind "input", each just as the caller is to see it; None if a check fails
+    fits           beside `call`: the same list -> whether its sizes pass the graph's guards
     inputs         numbers of the steps whose objects are the inputs, in order
     outputs        ("array", dtype, ndim, perm or None) | ("npscalar", dtype) | ("python", "fibc")
                    | ("alias", input, dtype, ndim) | ("input", input)
@@ -59,6 +60,7 @@ cdef class Entry:
         tree,
         native=None,
         call=None,
+        fits=None,
         disjoint=(),
         on_check=None,
         release_gil_words=4096,
@@ -87,6 +89,8 @@ cdef class Entry:
             self._compiled.native = (<NativeObject>native)._object.functions
         elif call is not None:
             self._compiled.callable = <PyObject*>call
+            if fits is not None:
+                self._compiled.fits = self._keep(fits)
         count_words(self._compiled)
 
     @property

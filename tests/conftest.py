@@ -7,6 +7,7 @@ under tests/golden, or writes that file when updating:
         golden("softmax.cpp", text)
 """
 
+import difflib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +37,8 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         assert path.exists(), f"tests/golden/{name} is not there: run pytest --update"
-        assert text.splitlines() == path.read_text().splitlines()
+        lines = path.read_text().splitlines(), text.splitlines()
+        difference = "\n".join(difflib.unified_diff(*lines, "golden", "now", lineterm="", n=1))
+        assert not difference, f"tests/golden/{name}\n{difference}"
 
     return compare

@@ -1,7 +1,7 @@
 """Plans made and run by hand, for the printers' tests.
 
-In: a `Plan` and arrays. Out: its outputs, computed by compiled C++ through a little runtime in ctypes, which shares the
-work in as many chunks as it is told:
+In: a `Plan` and arrays. Out: its outputs, computed by compiled C++ through a little runtime in
+ctypes, which shares the work in as many chunks as it is told:
 
     k = KernelBuilder(axes=("s0",), outer=(0,), buffers=[("f8", "in"), ("f8", "out")])
     k.store(1, {0: 1}, k.apply(ADD, "f8", k.load(0, {0: 1}), k.const(1.0, "f8")))
@@ -145,8 +145,8 @@ def single(
     outputs: Sequence[tuple[str, Sequence[Size]]],
     arguments: Sequence[Size] = (),
 ) -> Plan:
-    """A plan that launches one kernel on its inputs and outputs; `arguments` are the sizes s0, s1, ... in terms of
-    n0, n1, ..., the inputs' extents in order."""
+    """A plan that launches one kernel on its inputs and outputs; `arguments` are the sizes s0, s1,
+    ... in terms of n0, n1, ..., the inputs' extents in order."""
     specs, sources = describe(inputs)
     taken: list[Place] = []
     arrays = [i for i, spec in enumerate(specs) if not spec.is_scalar]
@@ -193,7 +193,7 @@ class _Api(ctypes.Structure):
 @functools.cache
 def _blas() -> Any:
     """NumPy's own BLAS: addresses in npjit_api's order, 0 where a function is missing."""
-    stems = "dgemm sgemm zgemm cgemm dgemv sgemv zgemv cgemv ddot sdot".split()
+    stems = ["dgemm", "sgemm", "zgemm", "cgemm", "dgemv", "sgemv", "zgemv", "cgemv", "ddot", "sdot"]
     with open("/proc/self/maps") as file:
         paths = {line.split()[-1] for line in file if "openblas" in line}
     addresses = [0] * len(stems)
@@ -206,8 +206,8 @@ def _blas() -> Any:
 
 
 def _make_api(threads: int, blas: bool | Callable[[int], object]) -> tuple[_Api, list[Any]]:
-    """An npjit_api that cuts ranges in `threads` chunks, one after the other. `blas` is False, True, or called with
-    the number of each function that is used, which then does nothing."""
+    """An npjit_api that cuts ranges in `threads` chunks, one after the other. `blas` is False,
+    True, or called with the number of each function that is used, which then does nothing."""
     held: list[Any] = []
     pointers = (ctypes.c_void_p * 10)()
     if blas is True:

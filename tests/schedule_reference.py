@@ -94,7 +94,7 @@ def _update(n: Any, a: Any, value: Any) -> Any:
     places = _view(
         SimpleNamespace(params=n.params, size=n.size), np.arange(np.size(a)).reshape(np.shape(a))
     )
-    new = np.array(a)
+    new = np.array(a, order="C")
     new.reshape(-1)[np.asarray(places)] = value
     return new
 
@@ -143,7 +143,9 @@ class Builder:
         """A size variable; its source is the first input extent that is just it."""
         return var(name, lo=0)
 
-    def input(self, shape: Sequence[Size], dtype: Any = "f8", weight: Weight = Weight.ARRAY) -> Node:
+    def input(
+        self, shape: Sequence[Size], dtype: Any = "f8", weight: Weight = Weight.ARRAY
+    ) -> Node:
         t = TensorType(tuple(shape), np.dtype(dtype), weight)
         n = self.block.add(input_op, (), len(self.inputs), t)
         for axis, s in enumerate(shape):
@@ -272,6 +274,15 @@ def layout_of(a: Any) -> str | tuple[str, ...]:
         letters.append(
             "x" if n <= 1 else "0" if step == 0 else "1" if step == 1 else "np"[step > 0]
         )
+    if a.ndim > 1:
+        long = [d for d, n in enumerate(a.shape) if n > 1]
+        order = sorted(long, key=lambda d: -abs(a.strides[d]))
+        flags = ""
+        for one, after in itertools.pairwise(long):
+            rows = a.strides[one] == a.strides[after] * a.shape[after]
+            columns = a.strides[after] == a.strides[one] * a.shape[one]
+            flags += "m" if rows else "f" if columns else "-"
+        letters.append("".join(map(str, order)) + "|" + flags)
     return tuple(letters)
 
 
@@ -324,7 +335,9 @@ class Machine:
                 self._contract(step)
             elif not self.memory(step.place, np.dtype(bool)).data[0]:
                 raise Failed(step.number)
-        return [self._result(o, data) for o, data in zip(self.plan.outputs, self.outputs, strict=True)]
+        return [
+            self._result(o, data) for o, data in zip(self.plan.outputs, self.outputs, strict=True)
+        ]
 
     def _result(self, o: OutputSpec, data: Any) -> Any:
         if o.kind == "input":
@@ -352,9 +365,7 @@ class Machine:
             for i, j in itertools.product(range(m), range(n)):
                 total = c.dtype.type(0)
                 for x in range(k):
-                    total += (
-                        a.data[at(c.a, a, lead, i, x)] * b.data[at(c.b, b, lead, x, j)]
-                    )
+                    total += a.data[at(c.a, a, lead, i, x)] * b.data[at(c.b, b, lead, x, j)]
                 out.data[at(c.c, out, lead, i, j)] = total
 
 
@@ -365,13 +376,10 @@ class _Loops:
         self.kernel = kernel
         self.machine = machine
         self.backwards = machine.backwards
-        self.sizes = {
-            Var(f"s{i}"): machine.size(s) for i, s in enumerate(step.sizes)
-        }
+        self.sizes = {Var(f"s{i}"): machine.size(s) for i, s in enumerate(step.sizes)}
         assert len(step.sizes) == kernel.sizes
         self.memories = [
-            machine.memory(p, b.dtype)
-            for p, b in zip(step.buffers, kernel.buffers, strict=False)
+            machine.memory(p, b.dtype) for p, b in zip(step.buffers, kernel.buffers, strict=False)
         ]
         for b in kernel.buffers[len(step.buffers) :]:
             assert b.role == "row"

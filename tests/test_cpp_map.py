@@ -1,4 +1,4 @@
-"""Printed kernels without reductions against NumPy: dtypes, views, pads, scalars, gathers, row buffers."""
+"""Printed kernels without reductions against NumPy: dtypes, views, pads, scalars, gathers."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_check_stops_the_run() -> None:
 
 
 def test_what_prepare_says() -> None:
-    """Arena, extents of fresh outputs, offset, extents and strides of aliases; strides and ints as sizes."""
+    """Arena, extents of fresh outputs, offset, extents, strides of aliases; ints as sizes."""
     a, count = np.zeros((6, 10))[::2, ::-1], 7
     specs = (
         InputSpec(F8, (N[0], N[1]), False, ("p", "n")),
@@ -145,7 +145,7 @@ def product(dtype: str, order: str, batch: bool) -> Plan:
 
 
 def stored(x: Any, letter: str) -> Any:
-    """The memory of x in row or column order, under x's own shape (which is what the plan reads)."""
+    """The memory of x in row or column order, under x's own shape, as the plan reads it."""
     last_two = np.swapaxes(x, -1, -2) if letter == "c" else x
     return np.ascontiguousarray(last_two).reshape(x.shape)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.plan_runner import MULTIPLY, KernelBuilder, N, S, run, single
 
 from npjit.codegen.cpp_form import Form, choose
+from tests.plan_runner import MULTIPLY, KernelBuilder, N, S, run, single
 
 STYLES = ["sum", "product", "min", "max", "any", "all", "argmin", "argmax"]
 DTYPES = ["?", "i1", "u4", "i8", "f2", "f4", "f8", "c8", "c16"]

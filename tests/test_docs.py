@@ -9,9 +9,12 @@ import io
 import linecache
 import re
 import runpy
+import warnings
 from pathlib import Path
 
 import pytest
+
+import npjit
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -25,7 +28,8 @@ def run_blocks(document: Path, folder: Path) -> None:
         path.write_text(code)
         linecache.checkcache(str(path))
         printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
+        with contextlib.redirect_stdout(printed), warnings.catch_warnings():
+            warnings.simplefilter("error", npjit.NpjitWarning)  # examples run compiled
             exec(compile(code, str(path), "exec"), namespace)
         if output:
             assert printed.getvalue().strip() == output.strip(), code
@@ -42,6 +46,14 @@ def test_wrong_output_is_seen(tmp_path):
     document.write_text("```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n")
     with pytest.raises(AssertionError):
         run_blocks(document, tmp_path)
+
+
+def test_quoted_rows_stand_in_the_table():
+    table = "".join(path.read_text() for path in ROOT.glob("npjit/ops/*.py"))
+    quoted = re.findall(r"^```py\n(.*?)\n```$", (ROOT / "README.md").read_text(), re.M | re.S)
+    assert quoted
+    for row in quoted:
+        assert row in table
 
 
 def test_links_between_documents():

@@ -47,7 +47,9 @@ class Maker:
 
     def inputs(self) -> None:
         for _ in range(self.draw(st.integers(1, 3))):
-            shape = self.pick([(self.n, self.m), (self.m,), (self.n, 3), (2, self.m, self.n), (1, 3)])
+            shape = self.pick(
+                [(self.n, self.m), (self.m,), (self.n, 3), (2, self.m, self.n), (1, 3)]
+            )
             x = self.b.input(shape)
             self.pool.append(x)
             self.arrays.append(self.array([self.actual(s) for s in shape]))
@@ -145,8 +147,11 @@ class Maker:
 
     def other(self, a: Node) -> Node | None:
         b = self.b
-        same = [(i, j) for i, j in itertools.combinations(range(len(a.shape)), 2)
-                if a.shape[i] == a.shape[j]]
+        same = [
+            (i, j)
+            for i, j in itertools.combinations(range(len(a.shape)), 2)
+            if a.shape[i] == a.shape[j]
+        ]
         if same:
             return b.view(a, diagonal(a.shape, *self.pick(same)))
         wide = [d for d, s in enumerate(a.shape) if isinstance(s, int) and s > 1]

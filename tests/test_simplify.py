@@ -9,12 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from npjit.core.assume import Assumptions, Guard
-from npjit.core.graph import Graph
-from npjit.core.op import Kind
-from npjit.core.size import var
+from npjit.core.control import Loop
+from npjit.core.graph import Block, Graph, TensorType, Weight
+from npjit.core.op import Bind, Kind
+from npjit.core.size import Expr, Var, var
 from npjit.core.view import At, Cut, View, index
+from npjit.ops import build, kinds
+from npjit.ops.control import BIND, LOOP, results
+from npjit.ops.tracer import fresh
 from npjit.transform.locate import APART, locate
 from npjit.transform.simplify import simplify
+from npjit.transform.storage import remove_storage
 from tests.gradients import Trace
 from tests.random_programs import programs, run_program
 
@@ -200,7 +205,45 @@ def test_reads_across_parts_keep_the_storage() -> None:
         y[:2] = np.sin(x[:2])
         return y[1:] + 1
 
-    assert "update" in kinds_of(simplified(f, X, symbolic=False))
+    trace = Trace.of(lambda block, x: f(x), X)
+    assert "update" in kinds_of(remove_storage(trace.graph))
+    # but as a sum of padded parts it needs no storage
+    graph = simplified(f, X, symbolic=False)
+    assert "update" not in kinds_of(graph) and "pad" in kinds_of(graph)
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_short_chains_of_updates_become_selections(symbolic: bool) -> None:
+    def f(x: Any) -> Any:
+        y = np.sin(x)
+        y[0] = 0.5
+        y[1:, 1] *= x[0, 0]
+        y[:, ::-1] += x
+        return y + 1
+
+    graph = simplified(f, X, symbolic=symbolic)
+    assert not {"cell", "update"} & set(kinds_of(graph))
+
+
+def test_results_long_chains_and_steps_keep_their_storage() -> None:
+    def result(x: Any) -> Any:
+        y = np.sin(x)
+        y[0] = 0.5
+        return y
+
+    def chain(x: Any) -> Any:
+        y = np.sin(x)
+        for i in range(10):
+            y[i] = y[i + 1] * 2
+        return y + 1
+
+    def steps(x: Any) -> Any:
+        y = np.sin(x)
+        y[::2] = 0.5
+        return y + 1
+
+    for f in (result, chain, steps):
+        assert "update" in kinds_of(simplified(f, np.arange(20.0)))
 
 
 def test_interleaved_updates_are_told_apart() -> None:
@@ -220,6 +263,62 @@ def test_updates_of_arguments_stay() -> None:
     graph = simplified(f, X)
     assert [position for position, _ in graph.writes] == [0]
     assert "update" in kinds_of(graph)
+
+
+def test_loops_are_simplified_inside_and_keep_the_storage_they_write() -> None:
+    """y[0] *= 1.0 * 2.0, three times, by a LOOP whose body writes its second input."""
+    f64 = TensorType((), np.dtype(np.float64), Weight.SCALAR)
+
+    def body(array: TensorType) -> Graph:
+        block = Block()
+        s = block.add(kinds.INPUT, (), 0, f64)
+        y = block.add(kinds.INPUT, (), 1, array)
+        one, two = (build.constant(block, v, np.dtype(np.float64)) for v in (1.0, 2.0))
+        factor = build.ufunc(block, kinds.UFUNCS[np.multiply], np.multiply, [one, two])
+        head = index(array.shape, [At(0)])
+        new = build.ufunc(
+            block, kinds.UFUNCS[np.multiply], np.multiply, [build.view(block, y, head), factor]
+        )
+        last = block.add(kinds.UPDATE, (y, new), head, array)
+        total = build.ufunc(block, kinds.UFUNCS[np.add], np.add, [s, new])
+        return Graph.of(block, [s, y], [total], [(1, last)])
+
+    def call(block: Any, x: Any) -> Any:
+        array = TensorType(x.node.shape, x.dtype)
+        cell = block.add(kinds.CELL, (x.node,), len(block.nodes), array)
+        zero = build.constant(block, 0.0, x.dtype)
+        loop = Loop(body(array), 1, Var("i", lo=0), 3)
+        node = block.add(LOOP, (zero, cell), loop, f64)
+        total, after = results(block, node, [f64, array])
+        return fresh(block, total), fresh(block, after) + 1
+
+    trace = Trace.of(call, np.arange(1.0, 5.0))
+    graph = simplify(trace.graph)
+    assert_same_bits(trace, graph)
+    np.testing.assert_array_equal(trace.run(graph)[1], [9, 3, 4, 5])
+    assert "cell" in kinds_of(graph)
+    (loop,) = (n for n in graph.nodes if n.op.kind is Kind.LOOP)
+    assert sum(n.op.kind is Kind.ELEMENTWISE for n in loop.params.body.nodes) == 2
+
+
+def test_indices_known_only_at_run_time_stay() -> None:
+    def call(block: Any, x: Any) -> Any:
+        two = build.constant(block, 2, build.INT64)
+        place = Var("p", lo=0)
+        block.add(BIND, (two,), Bind(place, 0, 4), two.type)
+        here = index(x.node.shape, [At(Expr((((place,), 1),)))])
+        scalar = TensorType((), x.dtype, Weight.SCALAR)
+        cell = block.add(kinds.CELL, (x.node,), len(block.nodes), x.node.type)
+        value = build.constant(block, 9.0, x.dtype)
+        last = block.add(kinds.UPDATE, (cell, value), here, x.node.type)
+        read = block.add(kinds.VIEW, (last,), here, scalar)
+        before = block.add(kinds.VIEW, (cell,), here, scalar)
+        return [fresh(block, n) for n in (read, before, last)]
+
+    trace = Trace.of(call, np.arange(5.0))
+    graph = simplify(trace.graph)
+    assert_same_bits(trace, graph)
+    assert trace.run(graph)[:2] == [9.0, 2.0]
 
 
 def test_locate() -> None:

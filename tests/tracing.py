@@ -1,6 +1,7 @@
 """Tracing for tests of the op table: call a function on Tracers, run its graph by the reference.
 
-    check(lambda x: np.sum(x, axis=1), np.ones((2, 3)))      # equals NumPy in value, dtype, shape and kind
+check(lambda x: np.sum(x, axis=1), np.ones((2, 3)))      # equals NumPy in value, dtype, shape and
+kind
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from npjit.core.graph import Block, Graph, Node, SizeSource, TensorType, Weight
 from npjit.core.size import Size, Var, var
 from npjit.core.tolerance import assert_equal_numpy
 from npjit.ops import kinds
-from npjit.ops.create import traced_namespace
+from npjit.ops.namespace import traced_namespace
+from npjit.ops.errors import pop_trace, push_trace
 from npjit.ops.tracer import Cell, Tracer, as_node
 
 
@@ -66,9 +68,7 @@ class Trace(Block):
     def graph(self, outputs: list[Any]) -> Graph:
         """The finished graph."""
         nodes = [as_node(self, o) for o in outputs]
-        changed = [
-            (i, c.node) for i, c in enumerate(self.cells) if c.node is not self.inputs[i]
-        ]
+        changed = [(i, c.node) for i, c in enumerate(self.cells) if c.node is not self.inputs[i]]
         graph = Graph.of(self, self.inputs, nodes, changed, self.sources)
         graph.verify()
         return graph
@@ -89,15 +89,31 @@ class Namespace:
 
 
 def run(function: Callable[..., Any], *args: Any, dynamic: bool = False) -> Any:
-    """The function's result by its graph; written arguments are updated in place."""
+    """The function's result by its graph; written arguments are updated in place.
+
+    A function whose first parameter is `xp` gets the traced namespace there.
+    """
     block = Trace(dynamic)
-    outcome = function(*[block.input(a) for a in args])
+    tracers = [block.input(a) for a in args]
+    if takes_namespace(function):
+        tracers.insert(0, Namespace(block))
+    push_trace(block)
+    try:
+        outcome = function(*tracers)
+    finally:
+        pop_trace()
     outputs = list(outcome) if isinstance(outcome, (tuple, list)) else [outcome]
     graph = block.graph(outputs)
     with np.errstate(all="ignore"):
         values = graph.run(*block.arrays)
     made = [in_kind(v, n) for v, n in zip(values, graph.outputs, strict=True)]
     return type(outcome)(made) if isinstance(outcome, (tuple, list)) else made[0]
+
+
+def takes_namespace(function: Callable[..., Any]) -> bool:
+    """Whether the first parameter is `xp`."""
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_varnames[:1] == ("xp",)
 
 
 def in_kind(value: Any, node: Node) -> Any:
@@ -116,9 +132,17 @@ def check(
     bound: Any = None,
     dynamic: bool | None = None,
 ) -> None:
-    """The traced function equals NumPy's result on the same arguments, with literal and symbolic extents."""
+    """The traced function equals NumPy's, with literal and with symbolic extents."""
+    own = copies(args)
     with np.errstate(all="ignore"):
-        want = function(*[np.copy(a) if isinstance(a, np.ndarray) else a for a in args])
+        want = function(*([np, *own] if takes_namespace(function) else own))
     for symbolic in (False, True) if dynamic is None else (dynamic,):
-        got = run(function, *args, dynamic=symbolic)
+        mine = copies(args)
+        got = run(function, *mine, dynamic=symbolic)
         assert_equal_numpy(got, want, ulp=ulp, bound=bound)
+        assert_equal_numpy(mine, own, ulp=ulp, bound=bound)
+
+
+def copies(args: Any) -> list[Any]:
+    """Arrays copied in their memory order, numbers as they are."""
+    return [a.copy("K") if isinstance(a, np.ndarray) else a for a in args]

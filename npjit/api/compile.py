@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,8 +15,9 @@ from npjit import _runtime
 from npjit.api.options import Options
 from npjit.backends import registry
 from npjit.core.graph import Graph, Node, Weight
-from npjit.core.size import Size, substitute
-from npjit.frontend.trace import Alias, Captured
+from npjit.core.size import Size, atoms, substitute
+from npjit.frontend.results import Alias
+from npjit.frontend.trace import Captured
 from npjit.transform.simplify import simplify
 
 # the last word of the search order: C++, then Numba, then NumPy itself
@@ -32,6 +34,9 @@ class Compiled:
     plan: Any = None
     source: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
+    # the entry's guards, and which of them fetch the graph's inputs
+    steps: tuple[Any, ...] = ()
+    inputs: tuple[int, ...] = ()
 
 
 class Stopwatch:
@@ -52,7 +57,12 @@ def compile_captured(captured: Captured, options: Options, watch: Stopwatch) -> 
     """Run passes and backend, and make the Entry."""
     graph = simplify(captured.graph)
     watch.lap("simplify")
-    backend = options.backend
+    made = _compile(captured, graph, options.backend, watch)
+    made.steps, made.inputs = captured.steps, tuple(i.step for i in captured.inputs)
+    return made
+
+
+def _compile(captured: Captured, graph: Graph, backend: Any, watch: Stopwatch) -> Compiled:
     if callable(backend):
         return _with_callable(captured, graph, backend, _name_of(backend), watch)
     if backend is not None and backend not in registry.BUILT_IN:
@@ -77,10 +87,14 @@ def _with_callable(
 def callable_entry(captured: Captured, graph: Graph, run: Callable[[list[Any]], Any]) -> Any:
     """An Entry that calls a Python function of the inputs."""
     results = captured.results
+    has_aliases = any(kind == "alias" for kind, _ in results)
 
-    def call(inputs: list[Any]) -> list[Any]:
-        fresh = run(inputs)
-        sizes = variables(captured, graph, inputs)
+    def call(inputs: list[Any]) -> list[Any] | None:
+        try:
+            fresh = run(inputs)
+        except ArithmeticError:
+            return None  # a failed check: NumPy answers the call
+        sizes = variables(graph, inputs) if has_aliases else {}
         out = []
         for kind, what in results:
             if kind == "fresh":
@@ -90,14 +104,31 @@ def callable_entry(captured: Captured, graph: Graph, run: Callable[[list[Any]], 
         return out
 
     specs = [result_spec(kind, what, graph.outputs, None) for kind, what in results]
-    return make_entry(captured, specs, call=call)
+    fits = size_predicate(graph) if graph.guards else None
+    return make_entry(captured, specs, call=call, fits=fits)
 
 
-def variables(captured: Captured, graph: Graph, inputs: list[Any]) -> dict[str, int]:
+_RELATIONS = {"==": operator.eq, "!=": operator.ne, "<=": operator.le, "<": operator.lt}
+
+
+def size_predicate(graph: Graph) -> Callable[[list[Any]], bool]:
+    """Whether inputs pass the graph's size guards; what `npjit_prepare` is for native code."""
+
+    def fits(inputs: list[Any]) -> bool:
+        sizes = graph.bind(inputs)
+        return all(
+            _RELATIONS[g.relation](substitute(g.a, sizes), substitute(g.b, sizes))
+            for g in graph.guards
+        )
+
+    return fits
+
+
+def variables(graph: Graph, inputs: list[Any]) -> dict[str, int]:
     """Every size variable's value by name, strides (t<input>_<axis>) included."""
     values = {v.name: n for v, n in graph.bind(inputs).items()}
-    for position, i in enumerate(captured.inputs):
-        if i.node.type.weight is Weight.ARRAY:
+    for position, node in enumerate(graph.inputs):
+        if node.type.weight is Weight.ARRAY:
             array = inputs[position]
             for axis, stride in enumerate(array.strides):
                 values[f"t{position}_{axis}"] = stride // array.itemsize
@@ -105,8 +136,6 @@ def variables(captured: Captured, graph: Graph, inputs: list[Any]) -> dict[str, 
 
 
 def _alias(alias: Alias, inputs: list[Any], sizes: dict[str, int]) -> np.ndarray:
-    from npjit.core.size import atoms
-
     def value(size: Size) -> int:
         found = substitute(size, {v: sizes[v.name] for v in atoms(size)})
         assert isinstance(found, int)
@@ -124,14 +153,11 @@ def _alias(alias: Alias, inputs: list[Any], sizes: dict[str, int]) -> np.ndarray
 
 def _element_at(base: np.ndarray, offset: int) -> np.ndarray:
     """The one-element view at a byte offset from the array's first element."""
-    index = []
-    for n, stride in sorted(zip(base.shape, base.strides, strict=True), key=lambda p: -abs(p[1])):
-        step = min(n - 1, offset // stride) if stride and offset * stride > 0 else 0
-        offset -= step * stride
-        index.append((stride, step))
-    order = sorted(range(base.ndim), key=lambda a: -abs(base.strides[a]))
     place = [0] * base.ndim
-    for axis, (_, step) in zip(order, index, strict=True):
+    for axis in sorted(range(base.ndim), key=lambda a: -abs(base.strides[a])):
+        stride = base.strides[axis]
+        step = min(base.shape[axis] - 1, offset // stride) if stride and offset * stride > 0 else 0
+        offset -= step * stride
         place[axis] = step
     return base[tuple(slice(i, i + 1) for i in place)]
 

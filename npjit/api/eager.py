@@ -6,6 +6,7 @@ values it is made for, so the path taken is the one differentiated. Right, at th
 
 from __future__ import annotations
 
+import builtins
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,14 +16,18 @@ from npjit.backends.reference import weighed
 from npjit.core.graph import Concrete, Node, Weight
 from npjit.core.op import Kind
 from npjit.frontend.capture import Capture, Policy
+from npjit.frontend.objects import TracedObject, real_class
 from npjit.frontend.outside import Outside
-from npjit.frontend.trees import tree_map
+from npjit.frontend.trees import build, children_of, kind_of
 from npjit.ops.errors import NotCaptured, pop_trace, push_trace
 from npjit.ops.symint import SymInt
 from npjit.ops.tracer import Tracer
 
 if TYPE_CHECKING:
     from npjit.api.grad import Gradient
+
+# operations of one call: a loop to convergence runs as often as it runs
+MOST_NODES = 10_000_000
 
 
 class Evaluator:
@@ -31,6 +36,8 @@ class Evaluator:
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
         self.values: dict[Node, Any] = {}
+        # errors that the caller has asked NumPy to raise are raised; warnings would name lines of npjit
+        self.errors = {k: "ignore" if v == "warn" else v for k, v in np.geterr().items()}
 
     def __call__(self, node: Node) -> Any:
         """The node's value; iterative, since chains are long."""
@@ -46,46 +53,76 @@ class Evaluator:
                 self.values[n] = self._evaluate(n)
         return self.values[node]
 
+    def check(self, n: Node) -> None:
+        """Raise what a CHECK node stands for, "ZeroDivisionError: division by zero" say, when it fails."""
+        if not np.all(self(n.args[0])):
+            name, _, message = str(n.params).partition(": ")
+            raise getattr(builtins, name, ArithmeticError)(message or name)
+
     def _evaluate(self, n: Node) -> Any:
         if n.op.kind is Kind.INPUT:
             # a copy: the caller's array is written only when the call is over
             return np.array(self.capture.inputs[n.params].value)
-        with np.errstate(all="ignore"):
+        with np.errstate(**self.errors):
             return n.op.evaluate(Concrete(n, {}), *[self.values[a] for a in n.args])
 
 
 def gradient_by_values(gradient: Gradient, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """One call of a gradient function, traced along the path that its values take."""
     capture = Capture(Policy(dynamic=False))
+    capture.block.limit = MOST_NODES
     evaluate = Evaluator(capture)
-    capture.block.peek = evaluate
-    outside = Outside(capture)
+    capture.block.peek = evaluate  # type: ignore[method-assign]
+    outside = Outside(capture, sees_values=True)
     capture.outside = outside
     push_trace(capture)
     try:
         traced = [outside.read(a, ("arg", i)) for i, a in enumerate(args)]
         named = {k: outside.read(v, ("kw", k)) for k, v in kwargs.items()}
         result = gradient.inline(outside)(*traced, **named)
+        outside.refuse_stores()
         if capture.spoiled is not None:
             raise capture.spoiled
+        return _delivered(capture, result, evaluate)
     except NotCaptured as e:
         cause = e.__cause__
-        if isinstance(cause, (TypeError, ValueError, IndexError)):
+        if isinstance(cause, (TypeError, ValueError, IndexError, ArithmeticError)):
             raise cause from None
         where = f"{e.where}: " if e.where else ""
         raise CaptureError(f"no gradient of {gradient._name}: {where}{e.reason}") from None
     finally:
+        capture.block.close()
         pop_trace()
-    answer = tree_map(lambda leaf: _actual(leaf, evaluate), result)
-    for position, node in capture.writes():
-        capture.inputs[position].value[...] = evaluate(node)
+
+
+def _delivered(capture: Capture, result: Any, evaluate: Evaluator) -> Any:
+    """The result with actual values, after the checks; then the caller's arrays are written."""
+    for n in capture.block.nodes:
+        if n.op.kind is Kind.CHECK:
+            evaluate.check(n)
+    writes = [(position, evaluate(node)) for position, node in capture.writes()]
+    for position, _ in writes:
+        if not capture.inputs[position].value.flags.writeable:
+            raise ValueError("assignment destination is read-only")
+    answer = _answer(result, evaluate)
+    for position, value in writes:
+        capture.inputs[position].value[...] = value
     return answer
 
 
-def _actual(leaf: Any, evaluate: Evaluator) -> Any:
-    if type(leaf) is SymInt:
-        return leaf.concrete()
-    if type(leaf) is not Tracer:
-        return leaf
-    value = weighed(evaluate(leaf.node), leaf.weight)
-    return np.asarray(value) if leaf.weight is Weight.ARRAY else value
+def _answer(value: Any, evaluate: Evaluator) -> Any:
+    """The result with actual values and the user's own classes."""
+    if type(value) is SymInt:
+        return value.concrete()
+    if type(value) is Tracer:
+        found = weighed(evaluate(value.node), value.weight)
+        return np.asarray(found) if value.weight is Weight.ARRAY else found
+    kind = kind_of(value)
+    is_object = isinstance(value, TracedObject)
+    if kind in ("leaf", "none"):
+        if is_object:
+            raise NotCaptured(f"the function returns a {value.__class__.__name__} object")
+        return value
+    keys, children = children_of(kind, value)
+    cls = value.__class__ if is_object else real_class(type(value))
+    return build(kind, cls, keys, [_answer(c, evaluate) for c in children])

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from npjit.api.jit import Jitted
-from npjit.api.options import CaptureError, Options
+from npjit.api.options import Options
 from npjit.frontend.outside import Outside
-from npjit.ops.errors import NotCaptured
 from npjit.transform.api_grad import grad_of_traced, value_and_grad_of_traced
 
 Argnums = int | Sequence[int]
@@ -25,16 +24,22 @@ class Gradient(Jitted):
         has_aux: bool,
         with_value: bool,
     ) -> None:
-        # jit(f) is differentiated as f
-        self.inner = function.function if type(function) is Jitted else function
+        if not callable(function):
+            raise TypeError(f"npjit.grad takes a callable, not {type(function).__name__}")
+        # what answers when compiled code does not: never the function itself
+        super().__init__(function, options, original=self._by_values)
         self.argnums = argnums
         self.has_aux = has_aux
         self.with_value = with_value
-        super().__init__(function, options)
+
+    def with_options(self, options: Options) -> Gradient:
+        """The same gradient, compiled by other options."""
+        return Gradient(self.function, options, self.argnums, self.has_aux, self.with_value)
 
     def inline(self, outside: Outside) -> Callable[..., Any]:
         transform = value_and_grad_of_traced if self.with_value else grad_of_traced
-        staged = outside.read(self.inner, ("root", self.inner))
+        # jit(f) is differentiated as f
+        staged = outside.read(self.function, ("root", self.function))
         block = outside.capture.block
 
         def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -42,25 +47,18 @@ class Gradient(Jitted):
 
         return gradient
 
-    def fall_back(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _by_values(self, *args: Any, **kwargs: Any) -> Any:
         """What cannot be captured is differentiated value by value, with NumPy as the executor."""
         from npjit.api.eager import gradient_by_values
 
-        self.count("numpy")
         return gradient_by_values(self, args, kwargs)
 
     def _failed(self, e: Exception) -> Any:
         raise e
 
-    def _refuse(self, e: NotCaptured, npositional: int, kwnames: tuple[str, ...]) -> Any:
-        where = f"{e.where}: " if e.where else ""
-        text = f"{where}{e.reason}"
-        self.refusals[text] = self.refusals.get(text, 0) + 1
-        if self.options.fullgraph:
-            raise CaptureError(f"{self._name} cannot be captured whole: {text}") from None
-        if e.__cause__ is None:
-            self._warn(f"the gradient of {self._name} is computed operation by operation: {text}")
-        return None
+    @property
+    def _name(self) -> str:
+        return f"the gradient of {super()._name}"
 
     def __reduce__(self) -> Any:
         return (Gradient, (self.function, self.options, self.argnums, self.has_aux, self.with_value))

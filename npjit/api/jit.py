@@ -17,14 +17,26 @@ from npjit.frontend.capture import Policy
 from npjit.frontend.outside import Outside
 from npjit.frontend.trace import Captured, capture_call
 from npjit.ops.errors import NotCaptured, active_trace
-from npjit.ops.tracer import is_traced
+
+# so many different refusals of one function are counted by name
+MOST_REFUSALS = 50
+# a refusal that guards do not decide is taken as settled after so many attempts
+MOST_ATTEMPTS = 8
 
 
 class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
     """A compiled function: called like the function, compiled on the first call of each kind of arguments."""
 
-    def __init__(self, function: Callable[..., Any], options: Options) -> None:
-        super().__init__(self._miss, function)
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        options: Options,
+        original: Callable[..., Any] | None = None,
+    ) -> None:
+        super().__init__(self._miss, original if original is not None else function)
+        own = () if is_model(function) else functools.WRAPPER_UPDATES
+        functools.update_wrapper(self, function, updated=own)
+        # after that: a function may have attributes of these names
         self.function = function
         self.options = options
         self.compiled: list[Compiled] = []
@@ -32,23 +44,31 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         self.refusals: dict[str, int] = {}
         self._policy = Policy(options.dynamic)
         self._lock = threading.RLock()
-        functools.update_wrapper(self, function)
+        self._warned: frozenset[str] = frozenset()
+
+    def with_options(self, options: Options) -> Any:
+        """The same function, compiled by other options."""
+        return Jitted(self.function, options)
 
     # ------------------------------------------------------------ calling
 
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         trace = active_trace()
-        if trace is not None and any(map(is_traced, (*args, *kwargs.values()))):
+        if trace is not None:
             return self.inline(trace.outside)(*args, **kwargs)
         with self._lock:
-            entry = self._compiled_meanwhile(args, kwargs) or self._compile(args, kwargs)
-        if entry is None:
-            return self.fall_back(args, kwargs)
-        try:
-            return self.run(entry, args, kwargs)
-        except LookupError:
-            # a guard that fails at once (an argument changed by another thread)
-            return self.fall_back(args, kwargs)
+            entry, doubt = self._compiled_meanwhile(args, kwargs), ""
+            if entry is None:
+                entry, doubt = self._compile(args, kwargs)
+        if entry is not None:
+            try:
+                return self.run(entry, args, kwargs)
+            except LookupError:
+                pass  # a guard that fails at once: another thread has changed an argument
+        result = self.fall_back(args, kwargs)
+        if doubt:
+            self._warn(f"{self._name} runs as NumPy: {doubt}")
+        return result
 
     def _compiled_meanwhile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An entry that another thread has made while this one waited."""
@@ -58,11 +78,11 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
                 return entry
         return None
 
-    def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, str]:
+        """A new entry; or None and what stood in the way, which NumPy's run may explain by raising."""
         if len(self.compiled) >= self.options.recompile_limit:
-            self._warn(f"{self._name} was compiled {len(self.compiled)} times; "
-                       "further kinds of arguments run as NumPy (recompile_limit=)")
-            return None
+            self._warn(self._why_so_often(args, kwargs))
+            return None, ""
         watch = Stopwatch()
         try:
             captured = self.capture(args, kwargs)
@@ -74,7 +94,7 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
             return self._failed(e)
         self.compiled.append(made)
         self.add(made.entry)
-        return made.entry
+        return made.entry, ""
 
     def capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
         """Trace a call; NotCaptured when it cannot be."""
@@ -85,9 +105,8 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
 
     def inline(self, outside: Outside) -> Callable[..., Any]:
         """What traced code calls in place of this function."""
-        if isinstance(self.function, types.FunctionType):
-            return outside.stage(self.function)
-        return outside.read(self.function, ("root", self.function))
+        made: Callable[..., Any] = outside.stage(self.function)
+        return made
 
     def __npjit_inline__(self, outside: Outside) -> Callable[..., Any]:
         return self.inline(outside)
@@ -96,17 +115,18 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
 
     def _refuse(self, e: NotCaptured, npositional: int, kwnames: tuple[str, ...]) -> Any:
         """Remember that such calls run as NumPy, and say so once."""
-        where = f"{e.where}: " if e.where else ""
-        text = f"{where}{e.reason}"
-        self.refusals[text] = self.refusals.get(text, 0) + 1
+        text = self._note(f"{e.where}: {e.reason}" if e.where else e.reason)
         if self.options.fullgraph:
             raise CaptureError(f"{self._name} cannot be captured whole: {text}") from None
-        if e.__cause__ is not None or not e.steps:
-            return None  # an error that NumPy will raise itself, or values that decided: try again
+        if e.__cause__ is not None:
+            return None, text  # an error inside an operation: NumPy will raise its own
         self._warn(f"{self._name} runs as NumPy: {text}")
-        return self._numpy_entry(e, npositional, kwnames)
+        if e.passing and self.refusals.get(text, 0) < MOST_ATTEMPTS:
+            return None, ""
+        return self._numpy_entry(e, npositional, kwnames), ""
 
     def _numpy_entry(self, e: NotCaptured, npositional: int, kwnames: tuple[str, ...]) -> Any:
+        """An entry for calls that are known to run as NumPy, after the compiled ones."""
         entry = _runtime.Entry(
             mode="numpy",
             npositional=npositional,
@@ -117,25 +137,38 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
             tree=("const", None),
         )
         self.add(entry)
+        for made in self.compiled:
+            self.remove(made.entry)
+            self.add(made.entry)
         return entry
 
-    def _failed(self, e: Exception) -> Any:
+    def _failed(self, e: Exception) -> tuple[Any, str]:
         """An exception while tracing: the user's own, which NumPy's run will raise again, or a defect of npjit."""
-        text = f"{type(e).__name__}: {e}"
-        self.refusals[text] = self.refusals.get(text, 0) + 1
-        return None
+        return None, self._note(f"{type(e).__name__}: {e}")
+
+    def _note(self, text: str) -> str:
+        if text in self.refusals or len(self.refusals) < MOST_REFUSALS:
+            self.refusals[text] = self.refusals.get(text, 0) + 1
+        return text
 
     def fall_back(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Answer one call by the function itself."""
         self.count("numpy")
         return self.original(*args, **kwargs)
 
-    _warned: frozenset[str] = frozenset()
-
     def _warn(self, text: str) -> None:
-        if text not in self._warned:
+        if text not in self._warned and len(self._warned) < MOST_REFUSALS:
             self._warned = self._warned | {text}
             warnings.warn(text, NpjitWarning, stacklevel=_frames_inside() + 1)
+
+    def _why_so_often(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        from npjit.api.recompile import changing_parts
+
+        parts = ", ".join(changing_parts(self, args, kwargs)) or "its arguments"
+        return (
+            f"{self._name} was compiled {len(self.compiled)} times, for other values of {parts}; "
+            "further kinds of arguments run as NumPy (recompile_limit=)"
+        )
 
     @property
     def _name(self) -> str:
@@ -173,10 +206,13 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         return f"<npjit.jit of {self._name}>"
 
     def __reduce__(self) -> Any:
-        name = getattr(self, "__qualname__", "")
-        if name and "<" not in name and _global_named(self.__module__, name) is self:
-            return name
-        return (jit_with, (self.function, self.options))
+        return _global_name(self) or (jit_with, (self.function, self.options))
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self  # as Python copies functions
 
 
 def _frames_inside() -> int:
@@ -189,11 +225,13 @@ def _frames_inside() -> int:
     return count
 
 
-def _global_named(module: str, qualname: str) -> Any:
-    found: Any = sys.modules.get(module)
-    for part in qualname.split("."):
+def _global_name(jitted: Jitted) -> str | None:
+    """The qualified name under which its module holds this function; pickle then stores just that."""
+    name = getattr(jitted, "__qualname__", "")
+    found: Any = sys.modules.get(getattr(jitted, "__module__", None) or "")
+    for part in name.split("."):
         found = getattr(found, part, None)
-    return found
+    return name if found is jitted else None
 
 
 def jit_with(function: Callable[..., Any], options: Options) -> Jitted:
@@ -254,22 +292,24 @@ def jit(
 
 def jit_any(function: Any, options: Options) -> Any:
     """Jit a function, a class- or staticmethod, or a callable object."""
+    from npjit.api.model import JittedObject, jitted_object
+
     if isinstance(function, (classmethod, staticmethod)):
         return type(function)(jit_any(function.__func__, options))
-    if isinstance(function, Jitted):
-        return function
+    if issubclass(type(function), (Jitted, JittedObject)):
+        return function.with_options(options) if options != Options() else function
+    if isinstance(function, type):
+        raise TypeError(
+            f"npjit.jit takes a function, not the class {function.__name__}: decorate its methods, or jit an instance"
+        )
     if not callable(function):
         raise TypeError(f"npjit.jit takes a callable, not {type(function).__name__}")
-    if is_model(function):
-        from npjit.api.model import JittedObject
-
-        return JittedObject(function, options)
-    return Jitted(function, options)
+    return jitted_object(function, options) if is_model(function) else Jitted(function, options)
 
 
 def is_model(value: Any) -> bool:
     """Whether a callable is an object of a user's class with __call__ written in Python."""
-    plain = (types.FunctionType, types.MethodType, functools.partial, type)
+    plain = (types.FunctionType, types.MethodType, functools.partial, type, Jitted)
     return not isinstance(value, plain) and isinstance(
-        getattr(type(value), "__call__", None), types.FunctionType
+        getattr(type(value), "__call__", None), (types.FunctionType, Jitted)
     )

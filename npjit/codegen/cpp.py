@@ -1,7 +1,7 @@
 """Plans as C++: one translation unit with everything that a compiled graph needs.
 
-In: a `Plan` and the compiler that will build it. Out: the text of a unit, which exports npjit_prepare and npjit_run
-as runtime/abi.h says:
+In: a `Plan` and the compiler that will build it. Out: the text of a unit, which exports
+npjit_prepare and npjit_run as runtime/abi.h says:
 
     print_cpp(plan, compiler)
         abi.h, the paragraphs of the prelude that are used, then
@@ -39,7 +39,6 @@ _PRINTERS: dict[Form, type[KernelPrinter]] = {
 def print_cpp(plan: Plan, compiler: Compiler) -> str:
     """The translation unit of a plan."""
     text = print_functions(plan)
-    # the conversions of arguments and the exported functions need these whatever the kernels do
     return "\n".join([_abi(), prelude_text(text, compiler.vector), text])
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from npjit.codegen.cpp_form import grain
+from npjit.codegen.cpp_form import per_item
 from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements, operands
 from npjit.codegen.cpp_reduce import Fold, fold
@@ -72,7 +72,7 @@ class ColumnsPrinter(KernelPrinter):
         self.shared_functions()
         with self.launcher():
             self.writer.line(self.packed())
-            self.share(self.kernel.outer, grain(self.kernel, self.kernel.phases))
+            self.share(self.kernel.outer, per_item(self.kernel, self.kernel.phases))
             self.launch_shared()
             self.writer.line(f"if (n > 0) api->parallel({self.name}_chunk, &a, n, grain);")
         return str(self.writer)
@@ -127,7 +127,7 @@ class ColumnsPrinter(KernelPrinter):
         return [_total(name) if blocked else name for _, name in made.cells]
 
     def _carve(self) -> None:
-        """A function that lays the arrays out behind an address and says how many bytes they take."""
+        """A function that lays the arrays out behind `at` and says how many bytes they take."""
         w = self.writer
         lanes = f"{self.name}_lanes"
         head = (
@@ -135,7 +135,7 @@ class ColumnsPrinter(KernelPrinter):
         )
         with w.block(head):
             w.line("char* const start = at;")
-            self.sizes()
+            self.locals()
             w.line("w.width = (n + 63) / 64 * 64;")
             for kind, name in self._arrays():
                 w.line(f"w.{name} = ({kind}*)at;")
@@ -182,14 +182,15 @@ class ColumnsPrinter(KernelPrinter):
     def _pointers(self, p: ColumnsPhase) -> None:
         """Local names of the arrays that a phase touches."""
         w = self.writer
-        w.line("const i64 width = own.width;")
-        w.lines(f"{stored(b.dtype)}* const mem{i} = own.mem{i};" for i, b in self.row_buffers)
+        w.declare("i64", "width", "own.width")
+        for i, b in self.row_buffers:
+            w.declare(f"{stored(b.dtype)}*", f"mem{i}", f"own.mem{i}")
         for number in self.kept:
             made_here = any(n == number for n, _ in p.phase.body)
             if made_here or number in p.printed.imported:
                 source = "own" if made_here else "seen"
                 for kind, name in self._arrays_of(number):
-                    w.line(f"{kind}* const {name} = {source}.{name};")
+                    w.declare(f"{kind}*", name, f"{source}.{name}")
 
     def _steps(self, p: ColumnsPhase) -> None:
         """The loops over the inner axes, and the block sums."""
@@ -224,11 +225,11 @@ class ColumnsPrinter(KernelPrinter):
                     w.lines(self._import(number))
             w.lines(text)
             for f in p.folds:
-                cells = [self.at(name) for _, name in f.cells]
+                cells = [self._at(name) for _, name in f.cells]
                 w.lines(f.take(cells, f.items(self.position(p.phase.axes))))
             for number in spilled:
                 names = [name for _, name in self.values.names(number)]
-                w.lines(f"{self.at(_array(name))} = {name};" for name in names)
+                w.lines(f"{self._at(_array(name))} = {name};" for name in names)
 
     @contextmanager
     def _lanes(self) -> Iterator[None]:
@@ -237,7 +238,7 @@ class ColumnsPrinter(KernelPrinter):
         with self.writer.block(f"for (i64 {name} = from; {name} < to; ++{name})"):
             yield
 
-    def at(self, array: str) -> str:
+    def _at(self, array: str) -> str:
         """An array's element of the current lane."""
         return f"{array}[x{self.axis} - from]"
 
@@ -246,9 +247,9 @@ class ColumnsPrinter(KernelPrinter):
         instr = self.values.instructions[number]
         if isinstance(instr, Reduce):
             made = fold(number, instr, self.values)
-            return made.finish([self.at(name) for name in self.results(made)])
+            return made.finish([self._at(name) for name in self.results(made)])
         names = self.values.names(number)
-        return [f"const {kind} {name} = {self.at(_array(name))};" for kind, name in names]
+        return [f"const {kind} {name} = {self._at(_array(name))};" for kind, name in names]
 
     def _start(self, p: ColumnsPhase) -> None:
         """Set the cells of every lane to their initial values."""
@@ -257,17 +258,17 @@ class ColumnsPrinter(KernelPrinter):
         with self._lanes():
             for f in p.folds:
                 starts = zip(f.cells, f.initial(), strict=True)
-                self.writer.lines(f"{self.at(name)} = {start};" for (_, name), start in starts)
+                self.writer.lines(f"{self._at(name)} = {start};" for (_, name), start in starts)
                 if self._is_blocked(f):
-                    self.writer.lines(f"{self.at(name)} = 0;" for name in self.results(f))
+                    self.writer.lines(f"{self._at(name)} = 0;" for name in self.results(f))
 
     def _add(self, sums: Sequence[str], restart: bool) -> None:
         """Add the block sums to the totals."""
         with self._lanes():
             for name in sums:
-                self.writer.line(f"{self.at(_total(name))} += {self.at(name)};")
+                self.writer.line(f"{self._at(_total(name))} += {self._at(name)};")
                 if restart:
-                    self.writer.line(f"{self.at(name)} = 0;")
+                    self.writer.line(f"{self._at(name)} = 0;")
 
     # ------------------------------------------------------------ strips
 

@@ -4,7 +4,7 @@ In: a `Kernel`. Out: a `Form`, chosen by where the accesses have unit stride.
 
     MAP      no inner axes            last outer axis in vectors
     ROWS     sum over the last axis   each outer index in turn, last inner axis in vectors
-    COLUMNS  sum over the first axis  strips of the last outer axis in vectors, inner loops around them, a cell per lane
+    COLUMNS  sum over the first axis  last outer axis in vectors, inner loops around, a cell a lane
     LANES    a few literal taps       last outer axis in vectors, the taps unrolled inside
     WHOLE    no outer axes            every phase is shared out, the chunks' results are joined
 """
@@ -72,11 +72,9 @@ def cost(phase: Phase) -> int:
     return total
 
 
-def grain(kernel: Kernel, phases: Iterable[Phase]) -> Size | tuple[int, Size]:
-    """How many items are worth a chunk: a number, or (numerator, operations per item) when sizes decide."""
-    per_item: Size = 0
+def per_item(kernel: Kernel, phases: Iterable[Phase]) -> Size:
+    """Element operations of one outer index."""
+    total: Size = 0
     for phase in phases:
-        per_item = per_item + product(extents(kernel, phase.axes)) * cost(phase)
-    if isinstance(per_item, int):
-        return max(1, GRAIN // max(1, per_item))
-    return GRAIN, per_item
+        total = total + product(extents(kernel, phase.axes)) * cost(phase)
+    return total

@@ -1,7 +1,7 @@
-"""What the printed functions of every kernel share: arguments, loops over a linear range, vector loops.
+"""What the printed functions of every kernel share: arguments, ranges shared by threads, loops.
 
-In: a `Kernel` and its number. Out: a struct of arguments, a function for a chunk of the work, and a function `k0` that
-the plan calls, which shares the work among threads:
+In: a `Kernel` and its name. Out: a struct of arguments, a function for a chunk of the work, and a
+function `k0` that the plan calls, which shares the work among threads:
 
     struct k0_args { const npjit_api* api; const f64* mem0; f64* mem1; i64 s0; };
     static void k0_chunk(void* context, i64 begin, i64 end, int chunk) { ... }
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
+from npjit.codegen.cpp_form import GRAIN
 from npjit.codegen.cpp_phase import Statements, Values
 from npjit.codegen.cpp_reduce import Loop
 from npjit.codegen.cpp_text import Writer
@@ -65,12 +66,7 @@ class KernelPrinter:
     def locals(self, fields: Iterable[tuple[str, str]] = ()) -> None:
         """The members of `a` as local variables."""
         for kind, name in (*self.arguments(), *fields):
-            self.writer.line(f"{kind} const {name} = a.{name};")
-
-    def sizes(self) -> None:
-        """The sizes in `a` as local variables."""
-        for i in range(self.kernel.sizes):
-            self.writer.line(f"const i64 s{i} = a.s{i};")
+            self.writer.declare(kind, name, f"a.{name}")
 
     def chunk(self, suffix: str) -> AbstractContextManager[None]:
         """A function that does the items begin .. end."""
@@ -87,14 +83,15 @@ class KernelPrinter:
         names = ", ".join(name for _, name in self.arguments())
         return f"{self.name}_args a = {{{names}}};"
 
-    def share(self, axes: Sequence[int], found: Size | tuple[int, Size]) -> None:
-        """Declare n, the items over `axes`, and `grain`, the fewest of them that are worth a chunk."""
+    def share(self, axes: Sequence[int], per_item: Size) -> None:
+        """Declare n, the items over `axes`, and `grain`, the fewest that are worth a chunk when
+        one takes `per_item` element operations."""
         self.writer.line(f"const i64 n = {size(product(extents(self.kernel, tuple(axes))))};")
-        if isinstance(found, tuple):
-            each = size(found[1])
-            self.writer.line(f"const i64 grain = 1 + {size(found[0])} / nj_size_max(1, {each});")
+        if isinstance(per_item, int):
+            self.writer.line(f"const i64 grain = {max(1, GRAIN // max(1, per_item))};")
         else:
-            self.writer.line(f"const i64 grain = {size(found)};")
+            each = f"nj_size_max(1, {size(per_item)})"
+            self.writer.line(f"const i64 grain = 1 + {GRAIN} / {each};")
 
     def rows(self) -> None:
         """This thread's memory for "row" buffers."""
@@ -209,7 +206,7 @@ class KernelPrinter:
     def nest(
         self, axes: Sequence[int], printed: Statements, level: int, body: Callable[[], None]
     ) -> None:
-        """Loops over `axes` from the outside in, each behind the statements of its level, then `body`."""
+        """Loops over `axes`, each behind the statements of its level, then `body`."""
         self.writer.lines(printed.levels[level])
         inner = self.loop(axes[0]) if axes else nullcontext()
         with inner:

@@ -4,14 +4,14 @@ In: a `Kernel`. Out: its functions. Threads share the linear range of outer indi
 
     MAP      for segments of the last outer axis: vector loop { everything }
     ROWS     for each outer index: for each phase: inner loops, the last a vector loop
-    LANES    for segments of the last outer axis: vector loop { for each phase: unrolled inner loops }
+    LANES    for segments of the last outer axis: vector loop { for each phase: inner loops }
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from npjit.codegen.cpp_form import grain
+from npjit.codegen.cpp_form import per_item
 from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements
 from npjit.codegen.cpp_reduce import fold, loop
@@ -29,7 +29,7 @@ class OuterPrinter(KernelPrinter):
             self.body()
         with self.launcher():
             self.writer.line(self.packed())
-            self.share(self.kernel.outer, grain(self.kernel, self.kernel.phases))
+            self.share(self.kernel.outer, per_item(self.kernel, self.kernel.phases))
             run = f"api->parallel({self.name}_chunk, &a, n, grain);"
             self.writer.line(f"if (n > 0) {run}")
         return str(self.writer)

@@ -1,8 +1,8 @@
 """One phase of a kernel as C++ statements, each at the loop level where it belongs.
 
-In: the phase and the order of its loops. Out: `Statements`, the text per level: level -1 depends on no axis, level 0
-on outer axes only, level k on the k-th loop of the phase. Printing a value at its own level is the hoisting of
-invariants; stores and accumulator steps stand at the innermost level.
+In: the phase and the order of its loops. Out: `Statements`, the text per level: level -1 depends
+on no axis, level 0 on outer axes only, level k on the k-th loop of the phase. Printing a value at
+its own level is the hoisting of invariants; stores and accumulator steps stand at the innermost.
 
     v1: float64 = b0[s0*i0 + i1]            level 2:   const f64 v1 = mem0[s0*x0 + x1];
     v2: float64 = b1[i0]                    level 0:   const f64 v2 = mem1[x0];
@@ -123,9 +123,9 @@ class PhasePrinter:
         own = {n for n, _ in self.phase.body}
         for number, instr in self.phase.body:
             for used in operands(instr):
-                if used not in own and used not in self.out.imported:
-                    if not isinstance(self.values.instructions[used], Const):
-                        self.out.imported.append(used)
+                is_const = isinstance(self.values.instructions[used], Const)
+                if not (used in own or is_const or used in self.out.imported):
+                    self.out.imported.append(used)
             self.level[number] = self._level(instr)
             if isinstance(instr, Reduce):
                 self.out.reduces.append((number, instr))
@@ -170,7 +170,9 @@ class PhasePrinter:
         if isinstance(instr, Inside):
             zero = f"{plane(instr.dtype)}()"
             held = condition(instr.within)
-            return self._declare(number, [f"{held} ? {v} : {zero}" for v in self._all(instr.arg)])
+            return self._declare(
+                number, [f"nj_select({held}, {v}, {zero})" for v in self._all(instr.arg)]
+            )
         if isinstance(instr, Coordinate):
             start = "" if instr.start == 0 else f"{size(instr.start)} + "
             step = "" if instr.step == 1 else f"{factor(instr.step)} * "

@@ -1,12 +1,13 @@
 """Reductions as C++: how values are folded into a few cells, and how a vector loop does that fast.
 
-A `Fold` is the meaning: the types of its cells, their initial values, the statement that takes in one more value, and the
-result. Strips of columns, unrolled loops and the joining of the threads' results fold cell by cell. A `Loop` is the form for
-one long vector loop: it adds reduction clauses and block sums, and leaves what a fold's cells would hold.
+A `Fold` is the meaning: the types of its cells, their initial values, the statement that takes in
+one more value, and the result. Strips of columns, unrolled loops and the joining of the threads'
+results fold cell by cell. A `Loop` is the form for one long vector loop: it adds reduction clauses
+and block sums, and leaves what a fold's cells would hold.
 
-    sum of f64      cells acc5         acc5 = acc5 + v4              loop: block sums into nj_cascade
-    max of f64      cells acc5         acc5 = nj_maximum(acc5, v4)   loop: max and an integer NaN flag
-    argmax          cells acc5, at5    better ? (v4, position)  loop: blocks into nj_argument
+    sum of f64   cells acc5        acc5 = acc5 + v4              loop: block sums into nj_cascade
+    max of f64   cells acc5        acc5 = nj_maximum(acc5, v4)   loop: max and an integer NaN flag
+    argmax       cells acc5, at5   better5 ? (v4, position)      loop: blocks into nj_argument
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ def fold(number: int, instr: Reduce, values: Values) -> Fold:
 
 @dataclass(frozen=True)
 class Loop:
-    """A fold as one vector loop. This base form carries the cells themselves, one value after the other."""
+    """A fold as one loop; this base form carries the cells themselves from value to value."""
 
     fold: Fold
 
@@ -223,9 +224,13 @@ class SumLoop(Loop):
 
 
 class ExtremeLoop(Loop):
-    """min and max of real numbers; a NaN raises an integer flag, which vectors carry better than a NaN."""
+    """min and max of real numbers; a NaN raises an integer flag, which suits vectors better."""
 
     simd = True
+
+    @property
+    def _sign(self) -> int:
+        return 1 if self.fold.style == "max" else -1
 
     @property
     def _flag(self) -> str:
@@ -244,17 +249,18 @@ class ExtremeLoop(Loop):
         value, best = self.fold.items(position)[0], f"acc{self.name}"
         sign = ">" if self.fold.style == "max" else "<"
         steps = [f"{best} = {value} {sign} {best} ? {value} : {best};"]
-        return steps + ([f"nan{self.name} |= {value} != {value};"] if self._flag else [])
+        seen = f"nj_seen<{self._sign}>({value})"
+        return steps + ([f"nan{self.name} |= {seen};"] if self._flag else [])
 
     def results(self) -> list[str]:
         best = f"acc{self.name}"
         if not self._flag:
             return [best]
-        return [f"nj_or_nan({best}, nan{self.name})"]
+        return [f"nj_extreme<{self._sign}>({best}, nan{self.name})"]
 
 
 class ArgLoop(Loop):
-    """argmin and argmax: a block's values are kept, its extreme found, and located only when it wins."""
+    """argmin and argmax: a block's values are kept, and searched only if one of them wins."""
 
     simd = True
     blocked = True

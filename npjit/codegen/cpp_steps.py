@@ -1,6 +1,7 @@
-"""The exported functions of a unit: sizes and guards (npjit_prepare), then the steps of the plan (npjit_run).
+"""The exported functions of a unit: npjit_prepare (sizes and guards), npjit_run (the plan's steps).
 
-In: a `Plan`. Out: the text of both functions. A size variable is one word of `in`, read under the name n<number>:
+In: a `Plan`. Out: the text of both functions. A size variable is one word of `in`, read under the
+name n<number>:
 
     const i64 n0 = in[1];
     k0(api, (const f64*)in[0], (f64*)buffers[0], n0);

@@ -41,22 +41,19 @@ class TallPrinter(ColumnsPrinter):
             w.line(f"{self.name}_p{p.number}(*s.a, s.lanes[0], {own}, 0, s.n, begin, end);")
 
     def _join(self, p: ColumnsPhase) -> None:
+        """A function that folds the chunks' arrays; it is never worth vectors."""
         w = self.writer
-        lane = f"x{self.axis}"
         given = f"const {self.name}_lanes* lanes, int chunks, i64 n"
-        with w.block(f"static void {self.name}_join{p.number}({given})"):
-            w.line("const i64 from = 0;")
-            with w.block("for (int c = 0; c <= chunks; ++c)"):
-                w.line("#pragma omp simd")
-                with w.block(f"for (i64 {lane} = 0; {lane} < n; ++{lane})"):
-                    for f in p.folds:
-                        cells = [self.at(f"lanes[0].{name}") for name in self.results(f)]
-                        parts = [self.at(f"lanes[c].{name}") for name in self.results(f)]
-                        starts = zip(cells, f.initial(), strict=True)
-                        with w.block("if (c == 0)"):
-                            w.lines(f"{cell} = {start};" for cell, start in starts)
-                        with w.block("else"):
-                            w.lines(f.take(cells, parts))
+        head = f"static __attribute__((cold)) void {self.name}_join{p.number}({given})"
+        with w.block(head), w.block("for (i64 j = 0; j < n; ++j)"):
+            for f in p.folds:
+                cells = [f"lanes[0].{name}[j]" for name in self.results(f)]
+                starts = zip(cells, f.initial(), strict=True)
+                w.lines(f"{cell} = {start};" for cell, start in starts)
+            with w.block("for (int c = 1; c <= chunks; ++c)"):
+                for f in p.folds:
+                    cells = [f"lanes[0].{name}[j]" for name in self.results(f)]
+                    w.lines(f.take(cells, [f"lanes[c].{name}[j]" for name in self.results(f)]))
 
     def launch_shared(self) -> None:
         w = self.writer

@@ -1,7 +1,7 @@
 """C++ types, constants and size expressions.
 
-In: NumPy dtypes, `Literal`s, sizes. Out: their C++ text. All of it is exact: what is printed reads back as
-the same bits.
+In: NumPy dtypes, `Literal`s, sizes. Out: their C++ text. All of it is exact: what is printed reads
+back as the same bits.
 
     constant(Literal.of(0.1, np.dtype("f8")))   ->  0x1.999999999999ap-4
     size(smin(var("s0"), 4) + 1)                ->  nj_size_min(4, s0) + 1
@@ -35,7 +35,7 @@ def plane(dtype: DType) -> str:
 
 
 def stored(dtype: DType) -> str:
-    """The type of one number in memory: bool is a byte, which others may have filled with more than 0 and 1."""
+    """The type of one number in memory; a bool's byte may hold more than 0 and 1."""
     return "u8" if dtype.kind == "b" else plane(dtype)
 
 

@@ -1,10 +1,13 @@
 """Kernels without outer axes as C++: the form WHOLE (see `cpp_form`).
 
-In: a `Kernel` such as a sum over everything. Out: its functions. Each phase with axes is a step of its own: threads share
-its linear range, every chunk leaves what its folds hold in `parts`, and the caller joins the parts in chunk order, so the
-result depends on nothing but the number of threads. Phases without axes run in the caller.
+In: a `Kernel` such as a sum over everything. Out: its functions. Each phase with axes is a step of
+its own: threads share its linear range, every chunk leaves what its folds hold in `parts`, and the
+caller joins the parts in chunk order, so the result depends on nothing but the number of threads.
+Phases without axes run in the caller.
 
-    static void k0_p0(void* context, i64 begin, i64 end, int chunk) { ... a.parts0[chunk] = {sum3.total()}; }
+    static void k0_p0(void* context, i64 begin, i64 end, int chunk) {
+      ... a.parts0[chunk] = {sum3.total()};
+    }
     static void k0(const npjit_api* api, const f64* mem0, f64* mem1, i64 s0) {
       ... api->parallel(k0_p0, &a, n, grain); ...
       acc3 = acc3 + parts[c].acc3; ...
@@ -16,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from npjit.codegen.cpp_form import grain
+from npjit.codegen.cpp_form import cost
 from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements
 from npjit.codegen.cpp_reduce import Fold, fold, loop
@@ -127,7 +130,7 @@ class WholePrinter(KernelPrinter):
     def _share(self, p: WholePhase) -> None:
         """Run a phase's chunks, and join what they leave in chunk order."""
         w = self.writer
-        self.share(p.phase.axes, grain(self.kernel, [Phase((), p.phase.body)]))
+        self.share(p.phase.axes, cost(p.phase))
         run = f"api->parallel({self.name}_p{p.number}, &a, n, grain);"
         if not p.folds:
             w.line(f"if (n > 0) {run}")

@@ -1,7 +1,7 @@
 """libmvec, glibc's vector versions of math functions: which of them a compiler's loops may call.
 
-In: nothing but the machine. Out: where the library is and the C names of its usable functions, and a
-unit whose symbols tell which of those a compiler makes use of:
+In: nothing but the machine. Out: where the library is and the C names of its usable functions, and
+a unit whose symbols tell which of those a compiler makes use of:
 
     library = find_libmvec()   # Library(folder="/lib/x86_64-linux-gnu", names={"sin", "sinf", ...})
     probe_source(library.names)
@@ -19,7 +19,16 @@ _ARGUMENTS = {
     " log2 sin sinh tan tanh",
     "vv": "atan2 hypot pow",
 }
-_EXCLUDED = frozenset({"erfc", "logf"})
+_EXCLUDED = ("erfc", "logf")
+
+CANDIDATES = tuple(
+    name + suffix
+    for names in _ARGUMENTS.values()
+    for name in names.split()
+    for suffix in ("", "f")
+    if name + suffix not in _EXCLUDED
+)
+"""The C names that are looked for."""
 
 # One per instruction set that gcc may choose: it takes a declared function to have them all.
 _PREFIXES = {"x86_64": ("_ZGVbN{0}", "_ZGVcN{1}", "_ZGVdN{1}", "_ZGVeN{2}")}
@@ -44,15 +53,11 @@ def find_libmvec() -> Library | None:
         library = ctypes.CDLL("libmvec.so.1")
     except OSError:
         return None
-    found = set()
-    for arguments, names in _ARGUMENTS.items():
-        for name in names.split():
-            for suffix, lanes in (("", (2, 4, 8)), ("f", (4, 8, 16))):
-                symbols = [prefix.format(*lanes) for prefix in prefixes]
-                if all(hasattr(library, f"{s}{arguments}_{name}{suffix}") for s in symbols):
-                    found.add(name + suffix)
+    found = frozenset(
+        n for n in CANDIDATES if all(hasattr(library, s) for s in _symbols(n, prefixes))
+    )
     folder = _loaded_folder()
-    return Library(folder, frozenset(found) - _EXCLUDED) if folder and found else None
+    return Library(folder, found) if folder and found else None
 
 
 def probe_source(names: frozenset[str]) -> str:
@@ -65,9 +70,24 @@ def used_names(built: bytes, names: frozenset[str]) -> frozenset[str]:
     return frozenset(name for name in names if b"v_" + name.encode() + b"\0" in built)
 
 
+def _symbols(name: str, prefixes: tuple[str, ...]) -> list[str]:
+    """The names of a function's vector versions: _ZGVdN4v_sin takes and gives 4 doubles."""
+    lanes = (4, 8, 16) if _is_single(name) else (2, 4, 8)
+    arguments = "vv" if _has_two_arguments(name) else "v"
+    return [f"{prefix.format(*lanes)}{arguments}_{name}" for prefix in prefixes]
+
+
+def _is_single(name: str) -> bool:
+    return name.endswith("f") and name != "erf"
+
+
+def _has_two_arguments(name: str) -> bool:
+    return name.removesuffix("f") in _ARGUMENTS["vv"].split()
+
+
 def _probe_loop(name: str) -> str:
-    kind = "float" if name.endswith("f") and name != "erf" else "double"
-    two = name.removesuffix("f") in _ARGUMENTS["vv"].split()
+    kind = "float" if _is_single(name) else "double"
+    two = _has_two_arguments(name)
     declared, called = (f"{kind}, {kind}", "x[i], y[i]") if two else (kind, "x[i]")
     return (
         f'__attribute__((simd("notinbranch"), const, nothrow)) {kind} call_{name}({declared})'

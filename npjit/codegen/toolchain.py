@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Literal
 
 from npjit.codegen.cache import Cache, digest, open_cache, temporary_cache
-from npjit.codegen.libmvec import find_libmvec, probe_source, used_names
+from npjit.codegen.libmvec import CANDIDATES, find_libmvec, probe_source, used_names
 
 Kind = Literal["gcc", "clang", "zig"]
 
@@ -50,10 +50,9 @@ _FLAGS = (
     "-nostdlib",
     "-w",
 )
-# Splitting loops by their index makes triangular loops up to four times slower. The others move
-# what only one side of a choice needs into a branch, and then gcc keeps `where(m, exp(x), 0)` scalar.
+# Splitting loops by their index makes triangular loops up to four times slower.
 _KIND_FLAGS: dict[Kind, tuple[str, ...]] = {
-    "gcc": ("-fno-split-loops", "-fno-tree-sink", "-fno-thread-jumps", "-fno-tree-pre"),
+    "gcc": ("-fno-split-loops",),
     "clang": (),
     "zig": (),
 }
@@ -77,11 +76,12 @@ class Compiler:
     def flags(self) -> tuple[str, ...]:
         """What every unit is compiled with, optimisation aside."""
         flags = _FLAGS + _KIND_FLAGS[self.kind]
+        if self.vector and self.kind != "gcc":
+            # clang's list ends at 256 bits: in wider loops it would call the scalar functions.
+            return (*flags, "-fveclib=libmvec", "-mprefer-vector-width=256")
         if "avx512f" in cpu_features():
             # Else the lanes of a sum depend on the model, and with them its rounding error.
-            flags += ("-mprefer-vector-width=512",)
-        if self.vector and self.kind != "gcc":
-            flags += ("-fveclib=libmvec",)
+            return (*flags, "-mprefer-vector-width=512")
         return flags
 
     @functools.cached_property
@@ -233,7 +233,7 @@ def _prove(command: tuple[str, ...], cache: Cache) -> Compiler | None:
     except OSError:
         return None
     facts = f"{status.st_size} {status.st_mtime_ns} {_libc()}"
-    key = digest("compiler", *command, facts, cpu_features(), *_FLAGS, *_KIND_FLAGS["gcc"])
+    key = digest("compiler", *command, facts, cpu_features(), *_FLAGS, *CANDIDATES)
     remembered = cache.get_blob(key)
     if remembered is not None:
         kind, version, vector, folder = json.loads(remembered)

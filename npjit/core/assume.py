@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from npjit.core.size import Expr, Size, Var, atoms, bounds, substitute, text
+from npjit.core.size import Expr, Size, Var, atoms, bounds, linear, substitute, text
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,10 @@ class Assumptions:
     def __init__(self, values: Mapping[str, int] | None = None) -> None:
         self.values: dict[str, int] = dict(values or {})
         self.guards: list[Guard] = []
+        # what a loop index or a traced index ranges over, innermost last: var -> (least, greatest)
+        self.ranges: dict[Var, tuple[Size, Size]] = {}
+        # sizes known not to be negative here, by the conditions of the branches around
+        self.facts: list[Size] = []
         self._equal: dict[Var, Size] = {}
         self._known: dict[Guard, bool] = {}
 
@@ -71,19 +75,43 @@ class Assumptions:
         difference = self.normal(a - b)
         if isinstance(difference, int):
             return difference == 0
-        low, high = bounds(difference)
+        low = bounds(self._extreme(difference, least=True))[0]
+        high = bounds(self._extreme(difference, least=False))[1]
         if (low is not None and low > 0) or (high is not None and high < 0):
             return False
         return self._known.get(Guard("==", self.normal(a), self.normal(b)))
 
     def le(self, a: Size, b: Size) -> bool | None:
         """Whether a <= b: True, False, or None when it depends on the sizes."""
-        low, high = bounds(self.normal(b - a))
+        difference = self.normal(b - a)
+        low = bounds(self._extreme(difference, least=True))[0]
         if low is not None and low >= 0:
             return True
+        high = bounds(self._extreme(difference, least=False))[1]
         if high is not None and high < 0:
             return False
+        if any(self._follows(difference, fact) for fact in self.facts):
+            return True
         return self._known.get(Guard("<=", self.normal(a), self.normal(b)))
+
+    def _follows(self, size: Size, fact: Size) -> bool:
+        """Whether size >= 0 because fact >= 0."""
+        low = bounds(self._extreme(self.normal(size - fact), least=True))[0]
+        return low is not None and low >= 0
+
+    def _extreme(self, size: Size, least: bool) -> Size:
+        """The least (greatest) value over the ranges of loop indices, as a size without them where that is linear."""
+        for v in reversed(self.ranges):
+            coefficient, rest = linear(size, v)
+            if coefficient is None or coefficient == 0:
+                continue
+            low, high = bounds(coefficient)
+            ends = self.ranges[v]
+            if low is not None and low >= 0:
+                size = self.normal(coefficient * ends[0 if least else 1] + rest)
+            elif high is not None and high <= 0:
+                size = self.normal(coefficient * ends[1 if least else 0] + rest)
+        return size
 
     def lt(self, a: Size, b: Size) -> bool | None:
         """Whether a < b."""
@@ -109,12 +137,25 @@ class Assumptions:
         return answer
 
     def decide_le(self, a: Size, b: Size) -> bool:
-        """Whether a <= b, guarding on the actual sizes when it depends on them."""
+        """Whether a <= b (for every value of the loop indices), guarding on the actual sizes when it depends on them.
+
+        Unknown when it holds for some trips of a loop only.
+        """
         answer = self.le(a, b)
-        if answer is None:
-            answer = self.actual(a) <= self.actual(b)
-            self._record(Guard("<=", self.normal(a), self.normal(b)), answer)
-        return answer
+        if answer is not None:
+            return answer
+        difference = self.normal(b - a)
+        least = self._extreme(difference, least=True)
+        if self.actual(least) >= 0:
+            self._record(Guard("<=", 0, least), True)
+            self._known[Guard("<=", self.normal(a), self.normal(b))] = True
+            return True
+        greatest = self._extreme(difference, least=False)
+        if self.actual(greatest) < 0:
+            self._record(Guard("<=", 0, greatest), False)
+            self._known[Guard("<=", self.normal(a), self.normal(b))] = False
+            return False
+        raise Unknown(f"{text(a)} <= {text(b)} holds for some trips of a loop only")
 
     def specialise(self, size: Size) -> int:
         """The size as a plain int, guarded to stay that."""

@@ -19,7 +19,8 @@ import numpy as np
 
 from npjit.core.assume import Assumptions, Guard
 from npjit.core.op import Kind, Op
-from npjit.core.size import Shape, Size, Var, substitute, text
+from npjit.core.size import Expr, Shape, Size, Var, atoms, substitute, text
+from npjit.core.view import At, View
 
 
 class Weight(Enum):
@@ -79,6 +80,10 @@ class Block:
     nodes: list[Node] = field(default_factory=list)
     # the user's line now being traced
     where: str = ""
+    # size variables that stand for computed values, with their BIND nodes
+    binds: dict[Var, Node] = field(default_factory=dict)
+    # what is known of the open regions (npjit.ops.regions), the outermost first
+    regions: list[Any] = field(default_factory=list)
     # one interning table per open region, the outermost first
     _tables: list[dict[Any, Node]] = field(default_factory=lambda: [{}])
     _outer: list[list[Node]] = field(default_factory=list)
@@ -88,6 +93,8 @@ class Block:
     ) -> Node:
         """The node for this question; a new one when it was never asked or the op is fresh."""
         assert type is not None
+        if self.binds and op.kind in SIZED:
+            args = (*args, *(b for b in self._binds_in(params, type) if b not in args))
         key = (op, tuple(args), params, type)
         if not op.fresh:
             for table in self._tables:
@@ -96,14 +103,28 @@ class Block:
                     return found
         node = Node(op, tuple(args), params, type, self.where)
         self.nodes.append(node)
+        if op.kind is Kind.BIND:
+            self.binds[params.var] = node
         if not op.fresh:
             self._tables[-1][key] = node
         return node
+
+    def _binds_in(self, params: Any, type: TensorType) -> list[Node]:
+        """The BIND nodes of the variables that a node's sizes name."""
+        named: set[Var] = set()
+        for size in (*type.shape, *sizes_in(params)):
+            named |= atoms(size)
+        return [node for v, node in self.binds.items() if v in named]
 
     @property
     def depth(self) -> int:
         """How many regions (bodies of loops and branches) are open."""
         return len(self._outer)
+
+    @property
+    def outermost(self) -> list[Node]:
+        """The nodes outside all regions."""
+        return self._outer[0] if self._outer else self.nodes
 
     def open_region(self) -> None:
         """Nodes made from now on belong to a new region; nodes of the regions around can be used in it."""
@@ -242,6 +263,24 @@ class Concrete:
         return value
 
 
+# kinds whose sizes may name computed variables
+SIZED = frozenset([Kind.VIEW, Kind.UPDATE, Kind.SIZE, Kind.IOTA, Kind.PAD, Kind.RESHAPE])
+
+
+def sizes_in(params: Any) -> list[Size]:
+    """Every size in a node's params."""
+    if isinstance(params, (int, Expr)):
+        return [params]
+    if isinstance(params, View):
+        found: list[Size] = [*params.base, *params.shape]
+        for d in params.dims:
+            found += [d.index] if isinstance(d, At) else [d.start, d.step]
+        return found
+    if isinstance(params, tuple):
+        return [s for p in params for s in sizes_in(p)]
+    return []
+
+
 def reachable(roots: Iterable[Node]) -> set[Node]:
     """Every node that the roots need, themselves included."""
     found: set[Node] = set()
@@ -266,8 +305,7 @@ def rebuild(
     graph: Graph, rewrite: Callable[[Block, Node, tuple[Node, ...]], Node | None]
 ) -> Graph:
     """Copy a graph into a fresh block, letting `rewrite(block, node, new_args)` replace nodes (None: keep)."""
-    block = Block()
-    block.sizes.guards.extend(graph.guards)
+    block = Block(Assumptions.given(graph.guards))
     new: dict[Node, Node] = {}
     for n in graph.nodes:
         args = tuple(new[a] for a in n.args)

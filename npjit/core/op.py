@@ -21,7 +21,8 @@ Kinds, and what `params` holds for each:
     EXTERN       whatever the row needs; runs as a call into a library
     CELL         number of the storage cell; the argument's value in a buffer of its own
     UPDATE       View of the cell's version (first argument) that receives the second argument
-    BIND         Var that stands for the argument, an int64 scalar, in the views of nodes that have this one as an argument
+    BIND         Bind: a size variable that stands for the argument, an int64 scalar. VIEW, UPDATE, SIZE, IOTA, PAD and
+                 RESHAPE nodes whose sizes name the variable have the BIND node as a further argument
     LOOP         control.Loop; arguments are the body's inputs on entry, results come through RESULT nodes
     WHILE        control.While, likewise
     COND         control.Cond; the first argument is the bool scalar condition, the others the branches' inputs
@@ -37,6 +38,8 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
+
+from npjit.core.size import Size, Var
 
 
 class Kind(Enum):
@@ -65,6 +68,10 @@ class Kind(Enum):
     COND = "cond"
     RESULT = "result"
     CHECK = "check"
+
+
+# nodes of these kinds hold nested graphs, which may write the storage of the node's arguments
+CONTROL = frozenset([Kind.LOOP, Kind.WHILE, Kind.COND])
 
 
 @dataclass(frozen=True)
@@ -112,6 +119,15 @@ class Gather:
 
     dims: tuple[int, ...]
     place: int
+
+
+@dataclass(frozen=True)
+class Bind:
+    """A size variable whose value is computed: `least` <= var <= `greatest` is known (a CHECK has made sure)."""
+
+    var: Var
+    least: Size
+    greatest: Size
 
 
 @dataclass(frozen=True, eq=False)

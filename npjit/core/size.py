@@ -233,6 +233,38 @@ def atoms(size: Size) -> set[Var]:
     return found
 
 
+def linear(size: Size, v: Var) -> tuple[Size | None, Size]:
+    """(c, r) with size == c * v + r and no v in either; (None, size) when v occurs otherwise."""
+    coefficient: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    for mono, c in _terms(size):
+        if v not in mono:
+            if any(isinstance(a, Fn) and any(v in atoms(x) for x in a.args) for a in mono):
+                return None, size
+            rest[mono] = c
+            continue
+        others = list(mono)
+        others.remove(v)
+        if v in others or any(not isinstance(a, Var) for a in others):
+            return None, size
+        coefficient[tuple(others)] = c
+    return _build(coefficient), _build(rest)
+
+
+@lru_cache(maxsize=4096)
+def depth(size: Size) -> int:
+    """How deep function terms are nested in a size."""
+    if isinstance(size, int):
+        return 0
+    inner = [a for mono, _ in size.terms for a in mono if isinstance(a, Fn)]
+    return max((1 + max(map(depth, f.args)) for f in inner), default=0)
+
+
+def is_unwieldy(size: Expr) -> bool:
+    """Whether an expression has grown beyond what is worth keeping symbolic."""
+    return len(size.terms) > 24 or depth(size) > 4
+
+
 @lru_cache(maxsize=65536)
 def bounds(size: Size) -> tuple[Bound, Bound]:
     """Interval of the values a size can take, from its variables' own bounds."""

@@ -3,19 +3,22 @@
 `Capture` turns every outside object that the function reads (arguments, defaults, globals, closure cells, attributes,
 items) into what the traced code sees, and records a *step* for it: how to fetch the object again and what must hold
 for the compiled code to be used again. Arrays, floats and ints become graph inputs, never constants.
+
+    capture.array(x, capture.step(("arg", 0), ("any",)))    ->  Tracer, with the step's check now ("array", ...)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from npjit import _runtime
-from npjit.core.graph import Block, Node, SizeSource, TensorType, Weight
-from npjit.core.size import Expr, Size, Var
+from npjit.core.assume import Assumptions, Guard
+from npjit.core.graph import Block, Concrete, Node, SizeSource, TensorType, Weight
+from npjit.core.op import Kind
+from npjit.core.size import Expr, Size, Var, atoms
 from npjit.core.size import var as size_var
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
@@ -25,14 +28,20 @@ from npjit.ops.tracer import Cell, Tracer
 Step = tuple[tuple[Any, ...], tuple[Any, ...]]
 # extents up to this stay literal on first sight: loops over coordinates, taps and channels unroll
 LITERAL_EXTENT = 16
+# a trace that grows beyond one of these is left to NumPy
+MOST_NODES = 20_000
+MOST_SIZE_GUARDS = 400
+# how many values of one float may each get a version of their own, where Python branches on it
+MOST_VALUES = 4
 
 
 @dataclass
 class Policy:
-    """How sizes become symbols. `seen` remembers the literal extents and ints that earlier traces fixed."""
+    """How sizes become symbols. `seen` remembers the literal extents that earlier traces fixed."""
 
     dynamic: bool | None = None
     seen: dict[Any, int] = field(default_factory=dict)
+    values: dict[Any, set[Any]] = field(default_factory=dict)
 
     def is_literal(self, place: Any, value: int) -> bool:
         """Whether the extent at this place is compiled as a literal."""
@@ -41,6 +50,13 @@ class Policy:
         if self.dynamic or value > LITERAL_EXTENT:
             return False
         return self.seen.setdefault(place, value) == value
+
+    def may_fix(self, place: Any, value: Any) -> bool:
+        """Whether the number at this place may be compiled as a constant, and not just met too many others."""
+        known = self.values.setdefault(place, set())
+        if len(known) < MOST_VALUES:
+            known.add(repr(value))
+        return repr(value) in known
 
 
 @dataclass
@@ -53,17 +69,49 @@ class Input:
     value: Any
 
 
-class TracedBlock(Block):
-    """A Block that can make inputs of array constants (`lift`) and evaluate nodes on the spot (`peek`)."""
+class TracedSizes(Assumptions):
+    """Assumptions that give up when too much of a trace's course hangs on its sizes (a loop over them)."""
 
-    capture: Capture
-    # set by traces that may look at actual values: node -> value
-    peek: Callable[[Node], Any] | None = None
+    def _record(self, question: Guard, answer: bool) -> None:
+        if len(self.guards) >= MOST_SIZE_GUARDS:
+            raise NotCaptured("a loop whose course depends on sizes")
+        super()._record(question, answer)
+
+
+class TracedBlock(Block):
+    """A Block that knows its Capture: it can look at values and take in array constants, and it ends with the trace."""
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__(TracedSizes())
+        self.capture = capture
+        self.limit = MOST_NODES
+        self.closed = False
+
+    def add(
+        self, op: Any, args: Any = (), params: Any = None, type: TensorType | None = None
+    ) -> Node:
+        if len(self.nodes) > self.limit:
+            if self.closed:
+                raise RuntimeError("a value made while npjit traced a function is used after that")
+            raise NotCaptured(f"a trace of more than {self.limit} operations")
+        return super().add(op, args, params, type)
+
+    def close(self) -> None:
+        """From now on every operation on this trace's values is an error."""
+        self.limit = -1
+        self.closed = True
 
     def lift(self, value: np.ndarray) -> Node:
-        """An array that is no argument (made by untraced code, a literal) as a graph input of its own."""
-        step = self.capture.step(("root", value), ("any",))
-        return self.capture.array(value, step, key=("lift", id(value))).node
+        """An array made by untraced code, as it is now, as an input of its own."""
+        return self.capture.constant(value)
+
+    def peek(self, node: Node) -> Any:
+        """The value of a node that Python needs now; None where only the arrays' contents decide it."""
+        return self.capture.decide(node)
+
+    def c_ordered(self, node: Node) -> bool:
+        """Whether an INPUT node's array is C-contiguous, by the layout that is guarded."""
+        return self.capture.inputs[node.params].layout == "C"
 
 
 class Capture:
@@ -74,8 +122,7 @@ class Capture:
         self.spoiled: NotCaptured | None = None
         # the reader that feeds this trace (frontend.outside.Outside)
         self.outside: Any = None
-        self.block = TracedBlock()
-        self.block.capture = self
+        self.block = TracedBlock(self)
         self.steps: list[Step] = []
         self.inputs: list[Input] = []
         self.sources: dict[Var, SizeSource] = {}
@@ -83,10 +130,12 @@ class Capture:
         self._step_numbers: dict[Any, int] = {}
         self._values: dict[Any, Any] = {}
         self._arrays: dict[int, tuple[Tracer, int]] = {}
+        self._constants: dict[Any, Node] = {}
+        self._fixed: set[int] = set()
 
     # ------------------------------------------------------------ steps
 
-    def step(self, fetch: tuple[Any, ...], check: tuple[Any, ...]) -> int:
+    def step(self, fetch: tuple[Any, ...], check: tuple[Any, ...] = ("any",)) -> int:
         """The number of this step, recorded once."""
         key = tuple(id(x) if not isinstance(x, (str, int)) else x for x in fetch)
         found = self._step_numbers.get(key)
@@ -102,15 +151,15 @@ class Capture:
         """What must hold of the object that step `number` fetches."""
         self.steps[number] = (self.steps[number][0], check)
 
-    def known(self, number: int, make: Callable[[], Any]) -> Any:
+    def known(self, number: int, make: Any) -> Any:
         """The traced value of a step, made on first use."""
         if number not in self._values:
             self._values[number] = make()
         return self._values[number]
 
-    # ------------------------------------------------------------ inputs
+    # ------------------------------------------------------------ arrays
 
-    def array(self, value: np.ndarray, number: int, key: Any = None) -> Tracer:
+    def array(self, value: np.ndarray, number: int) -> Tracer:
         """An ndarray read at step `number` as a traced array; the same object twice is one storage cell."""
         found = self._arrays.get(id(value))
         if found is not None:
@@ -120,14 +169,26 @@ class Capture:
                 self.same.append(("same", position, self._alias_input(number, tracer, value)))
             return tracer
         self._check_array(value, number, value.shape)
-        build.require_known(value.dtype)
-        shape = self._shape(value, key if key is not None else number, len(self.inputs))
+        shape = self._shape(value, number, len(self.inputs))
         node = self._input(TensorType(shape, value.dtype))
         tracer = Tracer(Cell(self.block, node, argument=True), None, Weight.ARRAY)
+        tracer.cell.level = 0
         layout = self._check_array(value, number, shape)
         self.inputs.append(Input(number, node, layout, value))
         self._arrays[id(value)] = (tracer, len(self.inputs) - 1)
         return tracer
+
+    def constant(self, value: np.ndarray) -> Node:
+        """An array that is no argument, as it is now: Python may change it before the trace is over."""
+        key = (value.dtype, value.shape, value.tobytes())
+        if key not in self._constants:
+            kept = value.copy(order="K")
+            number = self.step(("root", kept))
+            node = self._input(TensorType(kept.shape, kept.dtype))
+            layout = self._check_array(kept, number, kept.shape)
+            self.inputs.append(Input(number, node, layout, kept))
+            self._constants[key] = node
+        return self._constants[key]
 
     def _alias_input(self, number: int, tracer: Tracer, value: np.ndarray) -> int:
         """A further input that is the very same array: fetched for the guard, read by nobody."""
@@ -138,14 +199,15 @@ class Capture:
 
     def _check_array(self, value: np.ndarray, number: int, shape: tuple[Size, ...]) -> Any:
         described = _runtime.describe_array(value)
-        if described is None:
-            raise NotCaptured(f"an array of dtype {value.dtype} (or misaligned) runs as NumPy")
+        if described is None or value.dtype not in build.KNOWN:
+            reason = f"an array of dtype {value.dtype} (or misaligned) runs as NumPy"
+            raise NotCaptured(reason, passing=True)
         dtype_num, ndim, _, layout = described
         extents = tuple(n if isinstance(n, int) else -1 for n in shape)
         self.check(number, ("array", dtype_num, ndim, extents, layout, None))
         return layout
 
-    def _shape(self, value: np.ndarray, place: Any, position: int) -> tuple[Size, ...]:
+    def _shape(self, value: np.ndarray, place: int, position: int) -> tuple[Size, ...]:
         shape: list[Size] = []
         for axis, n in enumerate(value.shape):
             if self.policy.is_literal((place, axis), n):
@@ -164,7 +226,12 @@ class Capture:
         return made
 
     def _input(self, type_: TensorType) -> Node:
-        return self.block.add(kinds.INPUT, (), len(self.inputs), type_)
+        # also when first read inside a loop: inputs belong to the whole function
+        node = Node(kinds.INPUT, (), len(self.inputs), type_, self.block.where)
+        self.block.outermost.append(node)
+        return node
+
+    # ------------------------------------------------------------ numbers
 
     def scalar(self, value: Any, number: int) -> Any:
         """A Python or NumPy number as a traced scalar."""
@@ -196,6 +263,34 @@ class Capture:
         size = self._variable(f"k{len(self.sources)}", None, value, SizeSource(position, None))
         return SymInt(self.block, size)
 
+    def decide(self, node: Node) -> Any:
+        """The value of a node that only sizes and single numbers determine, guarded to stay so; else None."""
+        order = _number_nodes(node)
+        known = self.block.sizes.values
+        if order is None or any(v.name not in known for n in order for v in _variables(n)):
+            return None
+        values: dict[Node, Any] = {}
+        for n in order:
+            if n.op.kind is Kind.INPUT:
+                values[n] = self._fix(n.params)
+            elif n.op.kind is Kind.SIZE:
+                values[n] = np.int64(self.block.sizes.specialise(n.params))
+            else:
+                with np.errstate(all="ignore"):
+                    values[n] = n.op.evaluate(Concrete(n, {}), *[values[a] for a in n.args])
+        return np.asarray(values[node])
+
+    def _fix(self, position: int) -> Any:
+        """The number that is input `position`, from here on a constant of this version."""
+        entry = self.inputs[position]
+        if position not in self._fixed:
+            fetch = self.steps[entry.step][0]
+            if not self.policy.may_fix(fetch[:1] + tuple(map(str, fetch[1:])), entry.value):
+                raise NotCaptured("Python branches on a number that keeps changing", passing=True)
+            self.steps.append((fetch, ("equal", entry.value)))
+            self._fixed.add(position)
+        return np.asarray(entry.value)
+
     # ------------------------------------------------------------ results
 
     def writes(self) -> list[tuple[int, Node]]:
@@ -212,3 +307,28 @@ class Capture:
             if tracer.cell is cell:
                 return position
         return None
+
+
+def _variables(n: Node) -> set[Var]:
+    return atoms(n.params) if n.op.kind is Kind.SIZE else set()
+
+
+_DECIDABLE = frozenset([Kind.INPUT, Kind.CONST, Kind.SIZE, Kind.ELEMENTWISE, Kind.VIEW])
+
+
+def _number_nodes(node: Node) -> list[Node] | None:
+    """The 0-d nodes behind a 0-d node, arguments first; None when an array is among them or they are many."""
+    order: dict[Node, None] = {}
+    pending = [node]
+    while pending:
+        n = pending[-1]
+        is_array = bool(n.shape) or (n.op.kind is Kind.INPUT and n.type.weight is Weight.ARRAY)
+        if is_array or n.op.kind not in _DECIDABLE or len(order) > 200:
+            return None
+        missing = [a for a in n.args if a not in order]
+        if missing:
+            pending += missing
+        else:
+            order[n] = None
+            pending.pop()
+    return list(order)

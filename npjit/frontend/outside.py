@@ -2,58 +2,62 @@
 
 In: the object and how it was fetched. Out: what traced code works with (a Tracer, a SymInt, a staged function, a
 proxy, or the object itself when it is immutable), with a step recorded that guards the load.
+
+    outside.read(x, ("arg", 0))                  ->  Tracer, guarded by dtype, rank and layout
+    outside.read(scale, ("global", d, "scale"))  ->  a traced float, an input of the graph
 """
 
 from __future__ import annotations
 
-import dataclasses
-import dis
+import enum
 import functools
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from npjit.frontend import namespace
+from npjit.frontend.builtin_names import STANDARD, TracedBuiltins
 from npjit.frontend.capture import Capture
+from npjit.frontend.containers import TracedDict, TracedList, named_tuple_class, require_few
+from npjit.frontend.control import Control
+from npjit.frontend.library import library_value, unknown_call
 from npjit.frontend.namespace import TracedGlobals, TracedModule
-from npjit.frontend.objects import ClassProxy, ObjectProxy, TracedDict, TracedList
+from npjit.frontend.objects import ClassProxy, ObjectProxy, TracedObject
+from npjit.frontend.refusals import refuse_untraceable
+from npjit.frontend.rewrite import staged_code
 from npjit.ops.errors import NotCaptured
 from npjit.ops.tracer import is_traced
 
-_VALUES = (str, bytes, type(None), type(Ellipsis), type(NotImplemented), slice, range, np.dtype)
+_CONSTANTS = (str, bytes, type(None), type(Ellipsis), type(NotImplemented), slice, range)
+_PLAIN_MODULES = frozenset(["builtins", "functools", "collections", "types", "abc", "typing"])
 
 
 class Outside:
-    """The reader of one trace."""
+    """The reader of one trace; `sees_values` when the trace works on actual values, not for a class of calls."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: Capture, sees_values: bool = False) -> None:
         self.capture = capture
-        self._replaced = namespace.replacements(capture)
-        self._staged: dict[int, Any] = {}
-        self._kept: list[Any] = []
-        self.builtins = namespace.traced_builtins(self)
+        self.sees_values = sees_values
+        self.control = Control(capture)
+        self.builtins = TracedBuiltins(self)
+        # id -> the traced form, one for each object, which is kept alive beside it
+        self._once: dict[int, tuple[Any, Any]] = {}
+        # staged functions with the attributes that they began with
+        self._staged: list[tuple[Any, dict[str, Any]]] = []
 
-    def is_pure(self, value: Any) -> bool:
-        """Whether calling this needs no staging: NumPy's functions, math, operator."""
-        return _is_numpy_function(value) or (
-            callable(value) and getattr(value, "__module__", "") in _PURE_NAMES
-        )
-
-    def replacement(self, value: Any) -> Any:
-        """What traced code calls in place of a NumPy, math or builtin function; None: the thing itself."""
-        return self._replaced.get(id(value))
+    def once(self, value: Any, make: Callable[[], Any]) -> Any:
+        """The traced form of an object that has one in a trace, however it was reached."""
+        found = self._once.get(id(value))
+        if found is None:
+            found = self._once[id(value)] = (value, make())
+        return found[1]
 
     def read(self, value: Any, fetch: tuple[Any, ...]) -> Any:
         """The traced form of an outside object fetched as `fetch` says."""
-        if is_traced(value):
+        if is_traced(value) or issubclass(type(value), _TRACED):
             return value
-        replaced = self.replacement(value)
-        number = self.capture.step(fetch, ("any",))
-        if replaced is not None:
-            self.capture.check(number, ("is", value))
-            return replaced
+        number = self.capture.step(fetch)
         return self.capture.known(number, lambda: self._traced(value, number))
 
     def _traced(self, value: Any, number: int) -> Any:
@@ -64,66 +68,76 @@ class Outside:
             return capture.array(value, number)
         if cls in (bool, int, float, complex) or isinstance(value, np.generic):
             return capture.scalar(value, number)
-        if cls in _VALUES:
-            capture.check(number, ("is", value) if cls is np.dtype else ("equal", value))
+        if cls in _CONSTANTS:
+            capture.check(number, ("equal", value))
             return value
         if isinstance(value, np.ndarray):
             raise NotCaptured(f"arrays of type {cls.__name__} run as NumPy")
-        if cls in (tuple, list, dict) or isinstance(value, (tuple, dict)):
+        if isinstance(value, (tuple, list, dict)):
             return self._container(value, number)
-        return self._object(value, number)
+        return self._identified(value, number)
 
     def _container(self, value: Any, number: int) -> Any:
         cls = type(value)
-        if isinstance(value, dict):
-            if cls is not dict:
-                raise NotCaptured(f"a {cls.__name__} object")
+        require_few(value)
+        if cls is dict:
             self.capture.check(number, ("dict", cls, tuple(value)))
-            traced = TracedDict({k: self.read(v, ("item", number, k)) for k, v in value.items()})
-            traced.step, traced.stands_for = number, cls
-            return traced
-        if cls not in (tuple, list) and not hasattr(cls, "_fields"):
+            items = {k: self.read(v, ("item", number, k)) for k, v in value.items()}
+            return TracedDict(items, number)
+        if cls not in (tuple, list) and not (isinstance(value, tuple) and hasattr(cls, "_fields")):
             raise NotCaptured(f"a {cls.__name__} object")
         self.capture.check(number, ("seq", cls, len(value)))
-        items = [self.read(v, ("item", number, i)) for i, v in enumerate(value)]
+        parts = [self.read(v, ("item", number, i)) for i, v in enumerate(value)]
         if cls is list:
-            made = TracedList(items)
-            made.step, made.stands_for = number, cls
-            return made
-        return tuple(items) if cls is tuple else cls(*items)
+            return TracedList(parts, number)
+        return tuple(parts) if cls is tuple else named_tuple_class(self, cls)._make(parts)
 
-    def _object(self, value: Any, number: int) -> Any:
-        check = self.capture.check
-        inline = getattr(type(value), "__npjit_inline__", None)
-        if inline is not None:
-            check(number, ("is", value))
-            return inline(value, self)
-        if isinstance(value, types.ModuleType):
-            check(number, ("is", value))
-            return TracedModule(self, value, number)
-        if isinstance(value, types.FunctionType):
-            check(number, ("is", value))
-            return self.stage(value)
+    def _identified(self, value: Any, number: int) -> Any:
+        """Functions, classes, modules and objects."""
+        cls = type(value)
         if isinstance(value, types.MethodType):
             return self._bound_method(value, number)
         if isinstance(value, functools.partial):
             return self._partial(value, number)
-        if isinstance(value, type):
-            check(number, ("is", value))
-            return self._class(value, number)
-        if self.is_pure(value):
-            check(number, ("is", value))
-            return value
+        made = self._by_identity(value, number)
+        if made is not None:
+            self.capture.check(number, ("is", value))
+            return made
         if callable(value) and not hasattr(value, "__dict__"):
-            check(number, ("is", value))
-            return _unknown_call(value)
-        check(number, ("type", type(value)))
+            self.capture.check(number, ("is", value))
+            return unknown_call(value)
+        self.capture.check(number, ("type", cls))
         return ObjectProxy(self, value, number)
 
+    def _by_identity(self, value: Any, number: int) -> Any:
+        """What is guarded to stay this very object; None when it need not be."""
+        known = self._once.get(id(value))
+        if known is not None:
+            return known[1]
+        made = library_value(self, value)
+        if made is not None:
+            return self.once(value, lambda: made)
+        if hasattr(type(value), "__npjit_inline__") or isinstance(value, types.FunctionType):
+            return self.stage(value)
+        if isinstance(value, types.ModuleType):
+            return self.module(value)
+        if isinstance(value, (enum.Enum, np.dtype)) or type(value) is object:
+            return value
+        if isinstance(value, types.BuiltinFunctionType) and value.__module__ == "builtins":
+            return self.builtins[value.__name__]
+        return self.once(value, lambda: self._class(value, number)) if isinstance(value, type) else None
+
+    def module(self, value: types.ModuleType) -> TracedModule:
+        """A module, whose members are read one by one."""
+        made: TracedModule = self.once(
+            value, lambda: TracedModule(self, value, self.capture.step(("root", value)))
+        )
+        return made
+
     def _bound_method(self, value: types.MethodType, number: int) -> Any:
-        function = self.capture.step(("attr", number, "__func__"), ("is", value.__func__))
+        self.capture.check(number, ("type", types.MethodType))
+        self.capture.step(("attr", number, "__func__"), ("is", value.__func__))
         owner = self.read(value.__self__, ("attr", number, "__self__"))
-        del function
         return types.MethodType(self.stage(value.__func__), owner)
 
     def _partial(self, value: Any, number: int) -> Any:
@@ -134,13 +148,13 @@ class Outside:
         return functools.partial(target, *args, **keywords)
 
     def _class(self, cls: type, number: int) -> Any:
-        plain = (
-            cls.__module__ in ("builtins", "numpy", "functools", "collections", "types")
-            or issubclass(cls, BaseException)
-            or hasattr(cls, "_fields")
-            or (dataclasses.is_dataclass(cls) and not hasattr(cls, "__post_init__"))
-        )
-        return cls if plain else ClassProxy(self, cls, number)
+        if cls in (type, object) or cls.__module__ in _PLAIN_MODULES:
+            return self.builtins[cls.__name__] if cls.__name__ == "type" else cls
+        if issubclass(cls, BaseException):
+            return cls
+        if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+            return named_tuple_class(self, cls)
+        return ClassProxy(self, cls, number)
 
     # ------------------------------------------------------------ functions
 
@@ -148,24 +162,28 @@ class Outside:
         """The function, running with traced globals, closure cells and defaults."""
         inline = getattr(type(function), "__npjit_inline__", None)
         if inline is not None:
-            return inline(function, self)
+            return self.once(function, lambda: inline(function, self))
         if not isinstance(function, types.FunctionType):
             return self.read(function, ("root", function))
         if isinstance(function.__globals__, TracedGlobals):
             return function
-        found = self._staged.get(id(function))
-        if found is None:
-            found = self._stage(function)
-        return found
+        standard = STANDARD.get(function)
+        if standard is not None:
+            return functools.partial(standard, self)
+        known = self._once.get(id(function))
+        return known[1] if known is not None else self._stage(function)
 
     def _stage(self, function: types.FunctionType) -> Any:
-        refuse_effects(function)
+        refuse_untraceable(function)
+        code = function.__code__
+        number = self.capture.step(("root", function))
+        self.capture.step(("attr", number, "__code__"), ("is", code))
         cells = tuple(types.CellType() for _ in function.__closure__ or ())
         scope = TracedGlobals(self, function.__globals__)
-        staged = types.FunctionType(function.__code__, scope, function.__name__, None, cells)
+        runs = staged_code(code) or code
+        staged = types.FunctionType(runs, scope, function.__name__, None, cells)
         # known before its cells are read: a function may find itself there
-        self._staged[id(function)] = staged
-        self._kept.append(function)
+        self._once[id(function)] = (function, staged)
         for made, cell in zip(cells, function.__closure__ or (), strict=True):
             self._fill(made, cell)
         staged.__defaults__ = tuple(
@@ -176,6 +194,10 @@ class Outside:
             k: self.read(v, ("kwdefaults", function, k))
             for k, v in (function.__kwdefaults__ or {}).items()
         }
+        for name, value in vars(function).items():
+            if name != "__wrapped__":
+                vars(staged)[name] = self.read(value, ("attr", number, name))
+        self._staged.append((staged, dict(vars(staged))))
         return staged
 
     def _fill(self, made: types.CellType, cell: types.CellType) -> None:
@@ -185,53 +207,17 @@ class Outside:
             return
         made.cell_contents = self.read(contents, ("cell", cell))
 
-    def import_module(self, name: str, *args: Any) -> Any:
+    def refuse_stores(self) -> None:
+        """NotCaptured when the trace has stored into a function's attributes."""
+        for staged, before in self._staged:
+            now = vars(staged)
+            if now.keys() != before.keys() or any(now[k] is not before[k] for k in now):
+                raise NotCaptured(f"a store into an attribute of {staged.__name__}")
+
+    def import_module(self, name: str, scope: Any = None, *args: Any) -> Any:
         """__import__ in traced code: the module is loaded as ever, its attributes are read with guards."""
-        module = __import__(name, *[None if isinstance(a, TracedGlobals) else a for a in args[:1]],
-                            *args[1:])
-        return self.read(module, ("root", module))
+        real = scope.real if isinstance(scope, TracedGlobals) else scope
+        return self.module(__import__(name, real, *args))
 
 
-def _is_numpy_function(value: Any) -> bool:
-    if isinstance(value, np.ufunc):
-        return True
-    module = getattr(value, "__module__", None) or ""
-    return callable(value) and (module == "numpy" or module.startswith(("numpy.", "numpy._core")))
-
-
-_PURE_NAMES = frozenset(["math", "cmath", "operator", "_operator", "builtins", "itertools"])
-
-
-def _unknown_call(value: Any) -> Callable[..., Any]:
-    def refused(*args: Any, **kwargs: Any) -> Any:
-        raise NotCaptured(f"a call to {getattr(value, '__name__', value)!r}, unknown to npjit")
-
-    return refused
-
-
-_EFFECTS = frozenset(["STORE_GLOBAL", "DELETE_GLOBAL"])
-
-
-def refuse_effects(function: types.FunctionType) -> None:
-    """NotCaptured when the function stores into globals or into variables of an enclosing scope, or yields."""
-    code = function.__code__
-    if code.co_flags & 0x2A0:  # generator, coroutine or asynchronous generator
-        raise NotCaptured("a generator or coroutine function", _place(code))
-    outer = frozenset(code.co_freevars)
-    for instruction, inside in _instructions(code):
-        if instruction.opname in _EFFECTS:
-            raise NotCaptured(f"a store into the global {instruction.argval}", _place(inside))
-        if instruction.opname in ("STORE_DEREF", "DELETE_DEREF") and instruction.argval in outer:
-            raise NotCaptured(f"a store into the outer variable {instruction.argval}", _place(inside))
-
-
-def _instructions(code: types.CodeType) -> Iterator[tuple[dis.Instruction, types.CodeType]]:
-    for instruction in dis.get_instructions(code):
-        yield instruction, code
-    for const in code.co_consts:
-        if isinstance(const, types.CodeType):
-            yield from _instructions(const)
-
-
-def _place(code: types.CodeType) -> str:
-    return f"{code.co_filename}:{code.co_firstlineno}"
+_TRACED = (TracedObject, TracedModule, TracedDict, TracedList, ClassProxy)

@@ -74,10 +74,10 @@ def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
     return TreeDef(kind, plain_class(tree), keys, tuple(_flatten(c, leaves) for c in children))
 
 
-def plain_class(tree: Any) -> type:
-    """The class that a container is rebuilt as."""
-    found: type = getattr(tree, "stands_for", tree.__class__)
-    return found
+def plain_class(tree: Any) -> Any:
+    """The class that a container is rebuilt as; traced stand-ins say so themselves."""
+    cls = type(tree)
+    return tree._npjit_rebuilds_as if hasattr(cls, "_npjit_rebuilds_as") else cls
 
 
 def unflatten(tree: TreeDef, leaves: Sequence[Any]) -> Any:
@@ -102,7 +102,7 @@ def build(kind: str, cls: Any, keys: Sequence[Any], children: list[Any]) -> Any:
         made.update(zip(keys, children, strict=True))
         return made
     if kind == "dataclass":
-        made = object.__new__(cls)
+        made = cls._npjit_empty() if hasattr(cls, "_npjit_empty") else object.__new__(cls)
         for name, child in zip(keys, children, strict=True):
             object.__setattr__(made, name, child)
         return made

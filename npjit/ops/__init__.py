@@ -1,8 +1,9 @@
-"""The op table. Importing this package fills it: every module below enters its rows and functions."""
+"""The op table. Importing this package fills it: each module below enters its part."""
 
 from importlib import import_module
 
 for _name in (
+    "control",
     "elementwise_arithmetic",
     "elementwise_math",
     "elementwise_logic",
@@ -10,8 +11,13 @@ for _name in (
     "reduce",
     "statistics",
     "movement",
+    "pieces",
     "join",
+    "repeat",
+    "pad",
     "create",
+    "ranges",
+    "convert",
     "choose",
     "contract",
     "einsum",

@@ -166,6 +166,8 @@ def loop_dtypes(
     """
     operands = (*signature, *[None] * ufunc.nout)
     if result is None:
+        if ufunc.signature is not None:
+            return ufunc.resolve_dtypes(operands)
         # NumPy refuses some types only when called (bool - bool)
         ufunc(*[np.empty(0, d) if isinstance(d, np.dtype) else d(1) for d in signature])
         return ufunc.resolve_dtypes(operands)
@@ -175,9 +177,14 @@ def loop_dtypes(
 
 def rule_entry(node: Node) -> Any:
     """What NumPy's promotion sees of an operand: a dtype, or int / float / complex for a Python scalar."""
-    if node.type.weight is Weight.WEAK and node.dtype.kind in WEAK_TYPES:
-        return WEAK_TYPES[node.dtype.kind]
-    return node.dtype
+    return rule_entry_of(node.type)
+
+
+def rule_entry_of(type_: TensorType) -> Any:
+    """`rule_entry` of a value of this type."""
+    if type_.weight is Weight.WEAK and type_.dtype.kind in WEAK_TYPES:
+        return WEAK_TYPES[type_.dtype.kind]
+    return type_.dtype
 
 
 def result_weight(args: Sequence[Node], shape: Shape) -> Weight:

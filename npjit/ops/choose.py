@@ -201,7 +201,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
     if chosen.min() < 0 or chosen.max() >= len(choices):
         raise ValueError("invalid entry in choice array")
     tests = [fresh(block, as_node(block, chosen == i)) for i in range(len(choices))]
-    return select(tests, list(choices), 0)
+    return select(tests, list(choices), 0)[()]
 
 
 @function(np.piecewise)
@@ -214,8 +214,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Tr
     values = list(funclist)
     default = values.pop() if len(values) == len(condlist) + 1 else 0
     tests = [as_array(block, c).astype(bool) for c in condlist]
-    made = array_copy(array)
-    made.write(as_node(block, default))
+    made = np.where(np.ones_like(array, dtype=bool), default, array).astype(array.dtype)
     # a later condition overwrites an earlier one
     for test, value in zip(tests, values, strict=True):
         picked = np.where(test, value, made).astype(array.dtype)

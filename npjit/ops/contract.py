@@ -1,9 +1,10 @@
-"""Products of matrices and their kin, all in terms of `contract`: a product of two operands by axis labels.
+"""Products of matrices and their kin, all in terms of `contract`: a product of two operands by axis
+labels.
 
     contract(block, a, b, "ij", "jk", "ik", dtype)      # the matrix product
 
-What has nothing to sum, or no label of its own on either side, is an elementwise product and a sum, which fuse;
-the rest is one CONTRACT node. float16 is computed in float32.
+What has nothing to sum, or no label of its own on either side, is an elementwise product and a sum,
+which fuse; the rest is one CONTRACT node. float16 is computed in float32.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ from npjit.ops import build
 from npjit.ops.errors import NotCaptured
 from npjit.ops.kinds import ROWS, UFUNCS, function
 from npjit.ops.movement import ravel
-from npjit.ops.operands import as_array, common_dtype, deliver, find_block, listed_axes, result
+from npjit.ops.operands import (
+    array_result,
+    as_array,
+    common_dtype,
+    deliver,
+    find_block,
+    listed_axes,
+    result,
+)
 from npjit.ops.reduce import ANY, HALF, SINGLE, SUM
 from npjit.ops.tracer import Tracer, fresh
 
@@ -100,7 +109,14 @@ def _product_and_sum(
     made = build.apply(block, UFUNCS[np.multiply], factors, dtype)
     if len(labels) > len(out):
         made = sum_out(block, made, range(len(out), len(labels)))
-    return made
+    return _from_zero(block, made)
+
+
+def _from_zero(block: Block, node: Node) -> Node:
+    """NumPy's products accumulate from 0.0, so that none is -0.0."""
+    if node.dtype.kind not in "fc":
+        return node
+    return build.ufunc(block, UFUNCS[np.add], np.add, [node, build.constant(block, 0, node.dtype)])
 
 
 def _contraction(block: Block, a: Node, b: Node, la: str, lb: str, out: str, dtype: DType) -> Node:
@@ -124,13 +140,13 @@ def _pair(*values: Any) -> tuple[Block, list[Tracer]]:
 def _batched(
     ufunc: np.ufunc, x1: Any, x2: Any, cores: tuple[str, str, str], conjugate: bool = False
 ) -> Tracer:
-    """A generalised ufunc: labels of the core axes of both operands and the result, batch axes in front."""
+    """A generalised ufunc, by the labels of its core axes; batch axes stand in front."""
     block, (a, b) = _pair(x1, x2)
     ca, cb, co = cores
     if a.ndim < len(ca) or b.ndim < len(cb):
         raise ValueError(f"{ufunc.__name__}: an operand does not have enough dimensions")
-    if conjugate and a.dtype.kind == "c":
-        a = np.conj(a)
+    if conjugate:
+        a = a.conj()
     dtype = build.loop_dtypes(ufunc, (build.rule_entry(a.node), build.rule_entry(b.node)))[-1]
     free = [x for x in LETTERS if x not in ca + cb]
     rank = max(a.ndim - len(ca), b.ndim - len(cb))
@@ -190,7 +206,8 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     """np.dot: the last axis of a with the last but one of b."""
     block, (x, y) = _pair(a, b)
     if not x.ndim or not y.ndim:
-        return deliver(out, np.multiply(x, y))
+        product = np.multiply(x, y)
+        return deliver(out, fresh(block, _from_zero(block, product.node)))
     la = LETTERS[: x.ndim]
     lb = list(LETTERS[x.ndim : x.ndim + y.ndim])
     lb[max(y.ndim - 2, 0)] = la[-1]
@@ -213,7 +230,7 @@ def inner(a: Any, b: Any, /) -> Any:
 def vdot(a: Any, b: Any, /) -> Any:
     """np.vdot."""
     _, (x, y) = _pair(a, b)
-    return dot(np.conj(ravel(x)), ravel(y))
+    return dot(ravel(x).conj(), ravel(y))
 
 
 @function(np.outer)
@@ -232,11 +249,19 @@ def linalg_outer(x1: Any, x2: Any, /) -> Any:
     return outer(x, y)
 
 
-@function((np.multiply, "outer"))
-def multiply_outer(a: Any, b: Any) -> Any:
-    """np.multiply.outer."""
-    _, (x, y) = _pair(a, b)
-    return np.multiply(x[(..., *[None] * y.ndim)], y)
+def _outer_form(ufunc: np.ufunc) -> Any:
+    """`ufunc.outer`: every element of a with every element of b."""
+
+    def outer_of(a: Any, b: Any) -> Any:
+        _, (x, y) = _pair(a, b)
+        return ufunc(x[(..., *[None] * y.ndim)], y)
+
+    return outer_of
+
+
+for _ufunc in UFUNCS:
+    if _ufunc.nin == 2:
+        function((_ufunc, "outer"))(_outer_form(_ufunc))
 
 
 @function(np.tensordot, np.linalg.tensordot)
@@ -259,7 +284,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         lb[j] = la[i]
     out = [s for i, s in enumerate(la) if i not in first]
     out += [s for j, s in enumerate(lb) if j not in second]
-    return _labelled(block, x, y, la, "".join(lb), "".join(out))
+    made = _labelled(block, x, y, la, "".join(lb), "".join(out))
+    return array_result(block, made.node)
 
 
 @function(np.linalg.multi_dot)

@@ -44,7 +44,7 @@ def _cond(node: Any, condition: Any, *args: Any) -> list[Any]:
 
 
 def _bind(node: Any, value: Any) -> Any:
-    node.sizes[node.params] = int(value)
+    node.sizes[node.params.var] = int(value)
     return value
 
 

@@ -25,20 +25,6 @@ def by_kind(others: str, **special: str) -> Callable[..., str]:
     return choose
 
 
-def in_half(text: str) -> Callable[..., str]:
-    """C text of a function that has to see float16 values as such, not widened to f32."""
-
-    def choose(params: Any, args: Sequence[np.dtype[Any]], result: np.dtype[Any]) -> str:
-        if args[0] != np.float16:
-            return text
-        return text.format(*[f"nj_cast<f16>({{{i}}})" for i in range(len(args))])
-
-    return choose
-
-
-UNCHANGED = by_kind("", b="{0}", i="{0}", u="{0}")
-
-
 def whole(text: str) -> Callable[..., str]:
     """C text of a rounding, which leaves bools and ints as they are."""
     return by_kind(text, b="{0}", i="{0}", u="{0}")
@@ -108,7 +94,7 @@ elementwise(
 elementwise(np.positive, "{0}", complex_c=("{0r}", "{0i}"), vjp=lambda g, y, x: [g])
 elementwise(
     np.reciprocal,
-    by_kind("1 / {0}", b="nj_reciprocal({0})", i="nj_reciprocal({0})", u="nj_reciprocal({0})"),
+    "nj_reciprocal({0})",
     complex_c="nj_reciprocal({0})",
     cost=4,
     vjp=lambda g, y, x: [gate(g, -over(g, x) * np.conj(y))],
@@ -232,8 +218,8 @@ def _copysign_vjp(g: Any, y: Any, a: Any, b: Any) -> list[Any]:
 
 
 elementwise(np.copysign, "nj_copysign({0}, {1})", vjp=_copysign_vjp)
-elementwise(np.nextafter, in_half("nj_nextafter({0}, {1})"), cost=4, flat=True)
-elementwise(np.spacing, in_half("nj_spacing({0})"), cost=4, flat=True)
+elementwise(np.nextafter, "nj_nextafter({0}, {1})", cost=4, flat=True)
+elementwise(np.spacing, "nj_spacing({0})", cost=4, flat=True)
 elementwise(
     np.ldexp,
     "nj_ldexp({0}, {1})",

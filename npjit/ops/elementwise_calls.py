@@ -1,4 +1,4 @@
-"""NumPy functions that are a few elementwise rows: powers, ufuncs with two results, parts of complex numbers."""
+"""Functions of a few elementwise rows: powers, ufuncs with two results, complex parts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from npjit.ops import build
 from npjit.ops.errors import NotCaptured
 from npjit.ops.gating import constant_value
 from npjit.ops.kinds import ROWS, UFUNCS, attribute, function
-from npjit.ops.operands import as_array, find_block
+from npjit.ops.operands import as_array, as_tracer, find_block, result
 from npjit.ops.sharing import share_unwritten
+from npjit.ops.symint import SymInt
 from npjit.ops.tracer import Tracer, as_node, call_row, fresh
 
 # ---------------------------------------------------------------- powers
@@ -31,15 +32,28 @@ def _loop_arguments(ufunc: np.ufunc, *values: Any) -> tuple[Block, list[Node], n
 
 def _power(ufunc: np.ufunc, a: Any, b: Any) -> Tracer:
     """A known exponent takes a cheaper row, as in NumPy; an integer one must not be negative."""
+    if type(b) is SymInt:
+        b = b.concrete()
     block, (base, exponent), out = _loop_arguments(ufunc, a, b)
     known = constant_value(exponent) if not exponent.shape else None
     if out.kind in "iu" and (known is None or known < 0):
         _require_no_negative(block, as_node(block, b), known)
-    if known is not None:
-        quick = _known_power(fresh(block, base), known)
+    if known is not None and out.kind != "c":
+        quick = _known_power(fresh(block, base), known, ufunc)
         if quick is not None:
             return quick
-    return fresh(block, build.apply(block, UFUNCS[ufunc], [base, exponent], out))
+    powers = fresh(block, build.apply(block, UFUNCS[ufunc], [base, exponent], out))
+    if ufunc is np.power and out.kind == "f" and base.shape and not exponent.shape:
+        return _with_root(fresh(block, base), fresh(block, exponent), powers)
+    return powers
+
+
+def _with_root(base: Tracer, exponent: Tracer, powers: Tracer) -> Tracer:
+    """NumPy takes the square root for a scalar 0.5, which differs from the power at -0.0 and -inf."""
+    if exponent.dtype.itemsize == 2 or constant_value(exponent.node) is not None:
+        return powers
+    differs = np.logical_or(base == 0, base == -np.inf)
+    return np.where(np.logical_and(differs, exponent == 0.5), np.sqrt(base), powers)
 
 
 def _require_no_negative(block: Block, exponent: Node, known: Any) -> None:
@@ -52,7 +66,7 @@ def _require_no_negative(block: Block, exponent: Node, known: Any) -> None:
     raise NotCaptured("an integer power whose exponent may be negative")
 
 
-def _known_power(base: Tracer, exponent: Any) -> Any:
+def _known_power(base: Tracer, exponent: Any, ufunc: np.ufunc) -> Any:
     """The rows that NumPy takes for a scalar exponent, and products for 3 and 4."""
     if exponent == 0:
         one = build.constant(base.block, 1, base.dtype)
@@ -67,10 +81,26 @@ def _known_power(base: Tracer, exponent: Any) -> Any:
         return np.square(np.square(base))
     if exponent == -1:
         return np.reciprocal(base)
-    # the complex power function has another branch cut than its square root
-    if exponent == 0.5 and base.dtype.kind == "f":
+    # elsewhere NumPy calls pow, which has other results for -0.0 and -inf
+    if exponent == 0.5 and ufunc is np.power and base.ndim and base.dtype.itemsize > 2:
         return np.sqrt(base)
     return None
+
+
+@function((np.power, "operator"))
+def power_operator(a: Any, b: Any) -> Tracer:
+    """a ** b: of an array with a Python number, NumPy takes the rows that the number names."""
+    if type(a) is Tracer and a.weight is Weight.ARRAY and a.ndim:
+        if type(b) is int and b == 2:
+            return np.square(a)
+        if type(b) is int and b == -1 and a.dtype.kind in "fc":
+            return np.reciprocal(a)
+        if type(b) is float and b == 0.5 and a.dtype.kind in "fc":
+            return np.sqrt(a)
+        traced = type(b) is Tracer and b.weight is Weight.WEAK and b.dtype.kind == "f"
+        if traced and (a.dtype.kind == "c" or a.dtype.itemsize == 2):
+            raise NotCaptured(f"a power of {a.dtype} by a traced Python float, which may be 0.5")
+    return np.power(a, b)
 
 
 function(np.power)(lambda a, b: _power(np.power, a, b))
@@ -127,14 +157,14 @@ def conjugate(x: Any) -> Tracer:
     block = find_block(x)
     node = as_node(block, x)
     if node.dtype.kind == "f":
-        return fresh(block, build.weigh(block, node, node.type.weight))
+        return result(block, node)
     return call_row(block, np.conjugate, [node])
 
 
 @function(np.real)
 def real(val: Any) -> Tracer:
     """np.real; a real array is its own real part."""
-    array = as_array(find_block(val), val)
+    array = as_tracer(find_block(val), val)
     if array.dtype.kind != "c":
         return array
     return share_unwritten(array, _part(array, "real"))
@@ -143,7 +173,7 @@ def real(val: Any) -> Tracer:
 @function(np.imag)
 def imag(val: Any) -> Tracer:
     """np.imag."""
-    array = as_array(find_block(val), val)
+    array = as_tracer(find_block(val), val)
     if array.dtype.kind == "c":
         return share_unwritten(array, _part(array, "imag"))
     zero = build.constant(array.block, 0, array.dtype, array.weight)
@@ -154,9 +184,7 @@ def _part(array: Tracer, name: str) -> Tracer:
     block = array.block
     plane = array.dtype.type(0).real.dtype
     node = build.apply(block, ROWS[name], [array.node], plane)
-    if array.weight is Weight.ARRAY:
-        node = build.weigh(block, node, Weight.ARRAY)
-    return fresh(block, node)
+    return fresh(block, build.weigh(block, node, array.weight))
 
 
 attribute("real")(real)
@@ -167,8 +195,5 @@ attribute("imag")(imag)
 def angle(z: Any, deg: Any = False) -> Tracer:
     """np.angle."""
     array = as_array(find_block(z), z)
-    if array.dtype.kind == "c":
-        made = _part(array, "angle")
-    else:
-        made = np.arctan2(imag(array), array)
+    made = _part(array, "angle") if array.dtype.kind == "c" else np.arctan2(0, array)
     return made * (180 / np.pi) if deg else made

@@ -1,4 +1,4 @@
-"""Elementwise rows: comparisons, tests, logic, bits, and the choice and cast that every program is glued with."""
+"""Elementwise rows: comparisons, tests, logic, bits, choice and cast."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from npjit.core.op import Kind, Op
 from npjit.ops.elementwise_arithmetic import by_kind
-from npjit.ops.kinds import elementwise, row
+from npjit.ops.kinds import c_name, elementwise, row
 
 # ---------------------------------------------------------------- comparisons
 
@@ -58,25 +58,25 @@ elementwise(np.signbit, "nj_signbit({0})", flat=True)
 
 elementwise(
     np.logical_and,
-    by_kind("({0} != 0) & ({1} != 0)", b="{0} & {1}"),
+    "nj_cast<b1>({0}) & nj_cast<b1>({1})",
     complex_c="(({0r} != 0) | ({0i} != 0)) & (({1r} != 0) | ({1i} != 0))",
     flat=True,
 )
 elementwise(
     np.logical_or,
-    by_kind("({0} != 0) | ({1} != 0)", b="{0} | {1}"),
+    "nj_cast<b1>({0}) | nj_cast<b1>({1})",
     complex_c="({0r} != 0) | ({0i} != 0) | ({1r} != 0) | ({1i} != 0)",
     flat=True,
 )
 elementwise(
     np.logical_xor,
-    by_kind("({0} != 0) != ({1} != 0)", b="{0} != {1}"),
+    "nj_cast<b1>({0}) != nj_cast<b1>({1})",
     complex_c="(({0r} != 0) | ({0i} != 0)) != (({1r} != 0) | ({1i} != 0))",
     flat=True,
 )
 elementwise(
     np.logical_not,
-    by_kind("{0} == 0", b="!{0}"),
+    "!nj_cast<b1>({0})",
     complex_c="({0r} == 0) & ({0i} == 0)",
     flat=True,
 )
@@ -111,9 +111,7 @@ def _convert(node: Any, array: Any) -> Any:
 
 
 def _cast_text(params: Any, args: Sequence[np.dtype[Any]], result: np.dtype[Any]) -> str:
-    if result.kind == "b":
-        return "nj_cast<b1>({0})"
-    return f"nj_cast<{result.kind}{result.itemsize * 8}>({{0}})"
+    return f"nj_cast<{c_name(result)}>({{0}})"
 
 
 def _cast_vjp(g: Any, y: Any, x: Any) -> list[Any]:

@@ -13,13 +13,15 @@ class NotCaptured(BaseException):
 
     A BaseException, so that the user's own `except Exception` around an operation never sees it and so never takes
     the wrong path. `reason` says what was met, `where` the user's file:line. Making one spoils the traces that are
-    active in this thread: a bare `except:` in the user's code cannot hide it.
+    active in this thread: a bare `except:` in the user's code cannot hide it. `passing` says that the trace's guards
+    do not decide it: another call that passes them may well be captured.
     """
 
-    def __init__(self, reason: str, where: str = "") -> None:
+    def __init__(self, reason: str, where: str = "", passing: bool = False) -> None:
         super().__init__(f"{where}: {reason}" if where else reason)
         self.reason = reason
         self.where = where
+        self.passing = passing
         # the guards that the spoilt trace had recorded (frontend.capture's steps)
         self.steps: tuple[Any, ...] = ()
         for trace in getattr(_active, "traces", ()):

@@ -1,9 +1,9 @@
 """Building blocks of gradient rules: products and quotients in which a zero upstream gradient wins.
 
-A branch that `where` did not take gets an upstream gradient of exactly 0, and its local derivative may be
-infinite or NaN there. `0 * inf` and `0 / 0` must then be 0. `gate(g, r)` is `r`, but 0 where `g` is 0; since every
-`r` here is linear in `g`, its own derivative passes straight through, so that second derivatives at a zero of the
-gradient stay right.
+A branch that `where` did not take gets an upstream gradient of exactly 0, and its local derivative
+may be infinite or NaN there. `0 * inf` and `0 / 0` must then be 0. `gate(g, r)` is `r`, but 0 where
+`g` is 0; since every `r` here is linear in `g`, its own derivative passes straight through, so that
+second derivatives at a zero of the gradient stay right.
 
     sqrt: vjp=lambda g, y, x: [over(0.5 * g, y)]      # finite at x == 0 when g == 0
 
@@ -22,13 +22,17 @@ from npjit.ops import build, kinds
 from npjit.ops.tracer import Tracer, fresh
 
 
+def _gate_text(params: Any, args: Any, result: np.dtype[Any]) -> str:
+    return f"nj_select(nj_cast<b1>({{0}}), {{1}}, nj_cast<{kinds.c_name(result)}>(0))"
+
+
 def _gate_vjp(g: Any, y: Any, upstream: Any, value: Any) -> list[Any]:
     return [None, g]
 
 
 kinds.elementwise(
     lambda upstream, value: np.where(upstream == 0, value.dtype.type(0), value),
-    "{0} == 0 ? 0 : {1}",
+    _gate_text,
     name="gate",
     complex_c=(
         "({0r} == 0) & ({0i} == 0) ? 0 : {1r}",

@@ -12,47 +12,131 @@ from typing import Any
 import numpy as np
 
 from npjit.core import view as views
-from npjit.core.assume import Assumptions
-from npjit.core.graph import TensorType, Weight
-from npjit.core.op import Gather
-from npjit.core.size import Shape, Size, floordiv
+from npjit.core.assume import Unknown
+from npjit.core.graph import Block, Node, TensorType, Weight
+from npjit.core.op import Bind, Gather
+from npjit.core.size import Expr, Shape, Size, Var, floordiv, select, smax, smin, text
 from npjit.core.view import At, Cut, View, identity
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
+from npjit.ops.kinds import ROWS
 from npjit.ops.symint import is_int, size_of
 
 __all__ = ["get_item", "identity", "parse", "set_item"]
 
 
-def normalise_index(sizes: Assumptions, i: Size, n: Size) -> Size:
-    """The index of an axis of extent n, counted from the front; IndexError when out of range."""
-    wrapped = i if sizes.decide_le(0, i) else i + n
-    if not sizes.decide_le(0, wrapped) or not sizes.decide_le(wrapped + 1, n):
-        raise IndexError(f"index {sizes.actual(i)} is out of bounds for size {sizes.actual(n)}")
+def normalise_index(block: Block, key: Any, n: Size) -> Size:
+    """The index of an axis of extent n, counted from the front; IndexError when it is surely out of range.
+
+    What neither bounds nor the sizes at hand prove becomes a run-time check.
+    """
+    sizes = block.sizes
+    if _is_tracer(key):
+        return traced_index(block, key.node, n)
+    i = size_of(_integer(key))
+    try:
+        wrapped = i if sizes.decide_le(0, i) else i + n
+    except Unknown:
+        wrapped = select(i, i, i + n)
+    try:
+        fits = sizes.decide_le(0, wrapped) and sizes.decide_le(wrapped + 1, n)
+    except Unknown:
+        _check_index(block, build.size_node(block, wrapped), n)
+        return wrapped
+    if not fits:
+        raise IndexError(f"index {text(i)} is out of bounds for an axis of size {text(n)}")
     return wrapped
 
 
-def normalise_slice(sizes: Assumptions, s: slice, n: Size) -> Cut:
+def traced_index(block: Block, node: Node, n: Size) -> Size:
+    """A size variable for an index that is computed: wrapped as Python does, checked against the extent n."""
+    if node.dtype.kind not in "iu" or node.shape:
+        raise NotCaptured("an index that is no integer scalar")
+    node = build.cast(block, build.weigh(block, node, Weight.SCALAR), build.INT64)
+    extent = build.weigh(block, build.size_node(block, n), Weight.SCALAR)
+    zero = build.constant(block, 0, build.INT64)
+    negative = build.ufunc(block, kinds.UFUNCS[np.less], np.less, [node, zero])
+    wrapped = build.ufunc(block, kinds.UFUNCS[np.add], np.add, [node, extent])
+    node = build.select(block, negative, wrapped, node)
+    _check_index(block, node, n)
+    return bind(block, node, 0, n - 1)
+
+
+def bind(block: Block, node: Node, least: Size, greatest: Size) -> Size:
+    """A size variable that stands for an int64 scalar node."""
+    for v, known in block.binds.items():
+        if known.args[0] is node:
+            return Expr((((v,), 1),))
+    low = least if isinstance(least, int) else None
+    unknown = Var(f"v{len(block.sizes.ranges)}", low)
+    type_ = TensorType((), build.INT64, Weight.SCALAR)
+    block.add(ROWS["bind"], (node,), Bind(unknown, least, greatest), type_)
+    block.sizes.ranges[unknown] = (least, greatest)
+    return Expr((((unknown,), 1),))
+
+
+def _check_index(block: Block, node: Node, n: Size) -> None:
+    """0 <= node < n, or the call fails with NumPy's IndexError."""
+    node = build.weigh(block, node, Weight.SCALAR)
+    zero = build.constant(block, 0, build.INT64)
+    extent = build.weigh(block, build.size_node(block, n), Weight.SCALAR)
+    low = build.ufunc(block, kinds.UFUNCS[np.less_equal], np.less_equal, [zero, node])
+    high = build.ufunc(block, kinds.UFUNCS[np.less], np.less, [node, extent])
+    ok = build.ufunc(block, kinds.UFUNCS[np.logical_and], np.logical_and, [low, high])
+    block.add(kinds.CHECK, (ok,), "IndexError: index out of bounds", ok.type)
+
+
+def normalise_slice(block: Block, s: slice, n: Size) -> Cut:
     """A slice of an axis of extent n as start, step and length."""
+    sizes = block.sizes
     step = 1 if s.step is None else sizes.specialise(size_of(_integer(s.step)))
     if step == 0:
         raise ValueError("slice step cannot be zero")
     low, high = (0, n) if step > 0 else (-1, n - 1)
-    start = (low if step > 0 else high) if s.start is None else _bound(sizes, s.start, n, low, high)
-    stop = (high if step > 0 else low) if s.stop is None else _bound(sizes, s.stop, n, low, high)
+    start = (low if step > 0 else high) if s.start is None else _bound(block, s.start, n, low, high)
+    stop = (high if step > 0 else low) if s.stop is None else _bound(block, s.stop, n, low, high)
     span = stop - start if step > 0 else start - stop
-    if not sizes.decide_le(1, span):
-        return Cut(0, 1, 0)
-    return Cut(start, step, floordiv(span + (abs(step) - 1), abs(step)))
+    length = floordiv(span + (abs(step) - 1), abs(step))
+    try:
+        return Cut(start, step, length) if sizes.decide_le(1, span) else Cut(0, 1, 0)
+    except Unknown:
+        return Cut(start, step, length if sizes.le(0, span) else smax(length, 0))
 
 
-def _bound(sizes: Assumptions, value: Any, n: Size, low: Size, high: Size) -> Size:
+def _bound(block: Block, value: Any, n: Size, low: Size, high: Size) -> Size:
+    sizes = block.sizes
+    if _is_tracer(value):
+        return _traced_bound(block, value.node, n, low, high)
     v = size_of(_integer(value))
-    if not sizes.decide_le(0, v):
-        v = v + n
-    if not sizes.decide_le(low, v):
-        return low
-    return v if sizes.decide_le(v, high) else high
+    try:
+        v = v if sizes.decide_le(0, v) else v + n
+    except Unknown:
+        v = select(v, v, v + n)
+    try:
+        v = v if sizes.decide_le(low, v) else low
+    except Unknown:
+        v = smax(v, low)
+    try:
+        return v if sizes.decide_le(v, high) else high
+    except Unknown:
+        return smin(v, high)
+
+
+def _traced_bound(block: Block, node: Node, n: Size, low: Size, high: Size) -> Size:
+    """A slice bound that is computed: wrapped and clamped, as a size variable."""
+    if node.dtype.kind not in "iu" or node.shape:
+        raise NotCaptured("a slice bound that is no integer scalar")
+
+    def size(value: Size) -> Node:
+        return build.weigh(block, build.size_node(block, value), Weight.SCALAR)
+
+    node = build.cast(block, build.weigh(block, node, Weight.SCALAR), build.INT64)
+    negative = build.ufunc(block, kinds.UFUNCS[np.less], np.less, [node, size(0)])
+    wrapped = build.ufunc(block, kinds.UFUNCS[np.add], np.add, [node, size(n)])
+    node = build.select(block, negative, wrapped, node)
+    node = build.ufunc(block, kinds.UFUNCS[np.maximum], np.maximum, [node, size(low)])
+    node = build.ufunc(block, kinds.UFUNCS[np.minimum], np.minimum, [node, size(high)])
+    return bind(block, node, low, high)
 
 
 def _integer(value: Any) -> Any:
@@ -60,7 +144,10 @@ def _integer(value: Any) -> Any:
 
 
 def _is_position(key: Any) -> bool:
-    return is_int(key) or isinstance(key, np.integer) and not _is_tracer(key)
+    """An integer: a Python one, a NumPy scalar, or a traced one (not a 0-d array)."""
+    if _is_tracer(key):
+        return key.weight is not Weight.ARRAY and key.dtype.kind in "iu"
+    return is_int(key) or isinstance(key, np.integer)
 
 
 def _is_tracer(value: Any) -> bool:
@@ -69,7 +156,7 @@ def _is_tracer(value: Any) -> bool:
     return type(value) is Tracer
 
 
-def parse(sizes: Assumptions, shape: Shape, key: Any) -> View | None:
+def parse(block: Block, shape: Shape, key: Any) -> View | None:
     """The View of a basic key; None when index arrays or masks are in it."""
     keys = list(key) if isinstance(key, tuple) else [key]
     if not all(_is_basic(k) for k in keys):
@@ -94,7 +181,7 @@ def parse(sizes: Assumptions, shape: Shape, key: Any) -> View | None:
             entries += [Cut(0, 1, n) for n in shape[axis : axis + rest]]
             axis += rest
         else:
-            entries.append(_entry(sizes, k, shape[axis]))
+            entries.append(_entry(block, k, shape[axis]))
             axis += 1
     return views.index(shape, entries)
 
@@ -103,10 +190,10 @@ def _is_basic(key: Any) -> bool:
     return key is None or key is Ellipsis or isinstance(key, slice) or _is_position(key)
 
 
-def _entry(sizes: Assumptions, key: Any, n: Size) -> At | Cut:
+def _entry(block: Block, key: Any, n: Size) -> At | Cut:
     if isinstance(key, slice):
-        return normalise_slice(sizes, key, n)
-    return At(normalise_index(sizes, size_of(_integer(key)), n))
+        return normalise_slice(block, key, n)
+    return At(normalise_index(block, key, n))
 
 
 def _takes_all(key: Any, rank: int) -> bool:
@@ -122,7 +209,7 @@ def get_item(array: Any, key: Any) -> Any:
     if array.weight is Weight.WEAK:
         raise TypeError(f"'{array.__class__.__name__}' object is not subscriptable")
     block = array.block
-    v = parse(block.sizes, array.raw_shape, key)
+    v = parse(block, array.raw_shape, key)
     if v is None:
         return _advanced_get(array, key)
     if _takes_all(key, array.ndim):
@@ -137,13 +224,14 @@ def set_item(array: Any, key: Any, value: Any) -> None:
 
     if array.weight is not Weight.ARRAY:
         raise TypeError(f"'{array.__class__.__name__}' object does not support item assignment")
+    array.require_writable()
     block = array.block
-    v = parse(block.sizes, array.raw_shape, key)
+    v = parse(block, array.raw_shape, key)
     if v is None:
         _masked_set(array, key, value)
         return
     target = array.through(v)
-    if type(value) is Tracer and value.cell is array.cell and value.view == target.view:
+    if type(value) is Tracer and value.cell is array.cell and value.window == target.window:
         return  # the second half of A[i] += x: the in-place operator has written already
     target.write(as_node(block, value))
 
@@ -191,7 +279,7 @@ def _advanced_get(array: Any, key: Any) -> Any:
         raise IndexError("arrays used as indices must be of integer (or boolean) type")
     # basic keys first, the axes of index arrays kept whole
     basic = [k if _is_basic(k) else slice(None) for k in keys]
-    v = parse(block.sizes, array.raw_shape, tuple(basic))
+    v = parse(block, array.raw_shape, tuple(basic))
     assert v is not None
     base = build.view(block, array.node, v)
     dims, apart = _index_axes(keys, array.ndim)
@@ -215,8 +303,8 @@ def _wrap_constant(block: Any, index: np.ndarray, n: Size) -> np.ndarray:
     """Constant indices counted from the front, in range by a guard."""
     sizes = block.sizes
     if index.size:
-        normalise_index(sizes, int(index.min()), n)
-        normalise_index(sizes, int(index.max()), n)
+        normalise_index(block, int(index.min()), n)
+        normalise_index(block, int(index.max()), n)
         if index.min() < 0:
             index = np.where(index < 0, index + sizes.specialise(n), index)
     return index.astype(np.int64)

@@ -27,6 +27,11 @@ ATTRIBUTES: dict[str, Callable[..., Any]] = {}
 Vjp = Callable[..., Any]
 
 
+def c_name(dtype: np.dtype[Any]) -> str:
+    """The name of a dtype in C texts: b1, i8 ... u64, f16, f32, f64, c64, c128."""
+    return "b1" if dtype.kind == "b" else f"{dtype.kind}{dtype.itemsize * 8}"
+
+
 def row(op: Op) -> Op:
     """Enter an op in the table."""
     assert op.name not in ROWS, f"two rows named {op.name}"
@@ -148,7 +153,8 @@ def _looked_at(node: Any, array: Any, *binds: Any) -> Any:
         return np.empty(shape, array.dtype)
     first = tuple(node.size(d.index if isinstance(d, At) else d.start) for d in v.dims)
     _, strides = v.strides(array.strides)
-    corner = array[tuple(slice(i, i + 1) for i in first)]
+    # the ellipsis keeps a 0-d array an array
+    corner = array[(..., *(slice(i, i + 1) for i in first))]
     return as_strided(corner, shape, tuple(node.size(s) for s in strides))
 
 
@@ -158,7 +164,7 @@ def _update(node: Any, base: Any, value: Any, *binds: Any) -> Any:
     return result
 
 
-def _pad(node: Any, array: Any) -> Any:
+def _pad(node: Any, array: Any, *binds: Any) -> Any:
     widths = [(node.size(a), node.size(b)) for a, b in node.params]
     return np.pad(array, widths)
 
@@ -183,10 +189,12 @@ def _contract(node: Any, a: Any, b: Any) -> Any:
 
 INPUT = row(Op("input", Kind.INPUT, lambda node: None, fresh=True))
 CONST = row(Op("const", Kind.CONST, lambda node: np.asarray(node.params.value)))
-SIZE = row(Op("size", Kind.SIZE, lambda node: np.asarray(node.size(node.params), node.dtype)))
-IOTA = row(Op("iota", Kind.IOTA, lambda node: np.arange(node.shape[0], dtype=node.dtype)))
+SIZE = row(
+    Op("size", Kind.SIZE, lambda node, *binds: np.asarray(node.size(node.params), node.dtype))
+)
+IOTA = row(Op("iota", Kind.IOTA, lambda node, *binds: np.arange(node.shape[0], dtype=node.dtype)))
 VIEW = row(Op("view", Kind.VIEW, _looked_at))
-RESHAPE = row(Op("reshape", Kind.RESHAPE, lambda node, a: np.reshape(a, node.shape)))
+RESHAPE = row(Op("reshape", Kind.RESHAPE, lambda node, a, *binds: np.reshape(a, node.shape)))
 PAD = row(Op("pad", Kind.PAD, _pad))
 GATHER = row(Op("gather", Kind.GATHER, _gather))
 CONTRACT = row(Op("contract", Kind.CONTRACT, _contract, cost=64))

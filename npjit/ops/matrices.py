@@ -1,4 +1,4 @@
-"""NumPy functions on matrices: diagonals and triangles, trace, cross and Kronecker products, norms."""
+"""Functions on matrices: diagonals, triangles, traces, cross and Kronecker products, norms."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from npjit.core import view as views
 from npjit.ops.create import counting, tri
 from npjit.ops.errors import NotCaptured
-from npjit.ops.join import zero_padded
 from npjit.ops.kinds import function
 from npjit.ops.movement import diagonal, ravel
-from npjit.ops.operands import as_array, find_block, many_axes, one_axis
-from npjit.ops.statistics import root
+from npjit.ops.operands import as_array, find_block, is_set, many_axes, one_axis
+from npjit.ops.pad import zero_padded
+from npjit.ops.statistics import root, squared_size
 from npjit.ops.symint import size_of
 from npjit.ops.tracer import Tracer, as_node, fresh
 
@@ -140,7 +140,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> An
         ord is None or (ord in ("f", "fro") and array.ndim == 2) or (ord == 2 and array.ndim == 1)
     ):
         axes = tuple(range(array.ndim))
-        return root(np.sum(_squared(array), axis=axes, keepdims=keepdims))
+        return root(np.sum(squared_size(array), axis=axes, keepdims=keepdims))
     axes = many_axes(axis, array.ndim)
     if isinstance(axis, (tuple, list)):
         axes = tuple(one_axis(i, array.ndim) for i in axis)
@@ -151,15 +151,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> An
     raise ValueError("Improper number of dimensions to norm.")
 
 
-def _squared(array: Tracer) -> Tracer:
-    if array.dtype.kind == "c":
-        return np.square(array.real) + np.square(array.imag)
-    return np.square(array)
-
-
 def _vector_norm(array: Tracer, ord: Any, axis: Any, keepdims: Any) -> Any:
     if ord is None or ord == 2:
-        return root(np.sum(_squared(array), axis=axis, keepdims=keepdims))
+        return root(np.sum(squared_size(array), axis=axis, keepdims=keepdims))
     if isinstance(ord, str):
         raise ValueError(f"Invalid norm order '{ord}' for vectors")
     size = np.abs(array)
@@ -182,14 +176,14 @@ def _matrix_norm(array: Tracer, ord: Any, axes: tuple[int, ...], keepdims: Any) 
     if rows == columns:
         raise ValueError("Duplicate axes given.")
     if ord in (None, "fro", "f"):
-        return root(np.sum(_squared(array), axis=axes, keepdims=keepdims))
+        return root(np.sum(squared_size(array), axis=axes, keepdims=keepdims))
     extreme = {1: np.max, -1: np.min, np.inf: np.max, -np.inf: np.min}.get(ord)
     if extreme is None:
         raise NotCaptured(f"np.linalg.norm with ord={ord!r} needs singular values")
     inner, outer = (rows, columns) if ord in (1, -1) else (columns, rows)
     sums = np.sum(np.abs(array), axis=inner, keepdims=True)
     made = extreme(sums, axis=outer, keepdims=True)
-    return made if keepdims else np.squeeze(made, axis=tuple(sorted(axes)))[()]
+    return made if is_set(keepdims) else np.squeeze(made, axis=tuple(sorted(axes)))[()]
 
 
 @function(np.linalg.vector_norm)

@@ -1,7 +1,8 @@
-"""Movement that makes Views: reshape, transpose and their kin, new and dropped axes, flips, broadcasts, diagonals.
+"""Movement that makes Views: reshape, transpose and their kin, new and dropped axes, flips,
+broadcasts, diagonals.
 
-A function that gives a view in NumPy gives a Tracer of the same cell here, so that writes through either are seen
-by both.
+A function that gives a view in NumPy gives a Tracer of the same cell here, so that writes through
+either are seen by both.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from npjit.ops.errors import NotCaptured
 from npjit.ops.kinds import attribute, function
 from npjit.ops.operands import as_array, find_block, listed_axes, one_axis
 from npjit.ops.sharing import share_reshaped, share_unwritten
-from npjit.ops.tracer import Tracer, as_node, fresh, plain_size
+from npjit.ops.tracer import Tracer, fresh, plain_size
 
 # ---------------------------------------------------------------- reshape
 
@@ -69,7 +70,7 @@ def reshape_array(array: Tracer, shape: Shape) -> Tracer:
         dropped = views.squeeze(old, [i for i, n in enumerate(old) if n == 1])
         units = [i for i, n in enumerate(shape) if n == 1]
         return array.through(dropped.then(views.expand(dropped.shape, units)))
-    if array.view is None:
+    if array.window is None:
         return share_reshaped(array, shape)
     return share_unwritten(array, fresh(array.block, _reshaped(array, shape)))
 
@@ -269,7 +270,7 @@ for _f, _one in {
         return made[0] if len(made) == 1 else made
 
 
-# ---------------------------------------------------------------- flips and slices
+# ---------------------------------------------------------------- slices, broadcasts, diagonals
 
 
 def cut(array: Tracer, axis: int, piece: Cut) -> Tracer:
@@ -284,55 +285,8 @@ def part(array: Tracer, axis: int, start: Size, length: Size) -> Tracer:
     return cut(array, axis, Cut(start, 1, length))
 
 
-@function(np.flip)
-def flip(m: Any, axis: Any = None) -> Tracer:
-    """np.flip."""
-    array = as_array(find_block(m), m)
-    axes = range(array.ndim) if axis is None else listed_axes(axis, array.ndim)
-    for i in axes:
-        n = array.raw_shape[i]
-        array = cut(array, i, Cut(n - 1, -1, n))
-    return array
-
-
-@function(np.fliplr)
-def fliplr(m: Any) -> Tracer:
-    """np.fliplr."""
-    array = as_array(find_block(m), m)
-    if array.ndim < 2:
-        raise ValueError("Input must be >= 2-d.")
-    return flip(array, 1)
-
-
-@function(np.flipud)
-def flipud(m: Any) -> Tracer:
-    """np.flipud."""
-    array = as_array(find_block(m), m)
-    if array.ndim < 1:
-        raise ValueError("Input must be >= 1-d.")
-    return flip(array, 0)
-
-
-@function(np.rot90)
-def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> Tracer:
-    """np.rot90."""
-    array = as_array(find_block(m), m)
-    first, second = listed_axes(axes, array.ndim)
-    turns = operator.index(k) % 4
-    if turns == 0:
-        return array.through(views.identity(array.raw_shape))
-    if turns == 2:
-        return flip(array, (first, second))
-    if turns == 1:
-        return swapaxes(flip(array, second), first, second)
-    return flip(swapaxes(array, first, second), second)
-
-
-# ---------------------------------------------------------------- broadcasts and diagonals
-
-
 def _stretched(array: Tracer, shape: Shape) -> Tracer:
-    """A broadcast view of the same cell; extents that a guard made equal are spelled as in `shape`."""
+    """A broadcast view of the same cell, its extents spelled as in `shape`."""
     lead = len(shape) - array.ndim
     old = array.raw_shape
     spelled = tuple(n if n == 1 else shape[lead + i] for i, n in enumerate(old))
@@ -386,68 +340,3 @@ def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tracer:
 def linalg_diagonal(x: Any, *, offset: Any = 0) -> Tracer:
     """np.linalg.diagonal."""
     return diagonal(x, offset, -2, -1)
-
-
-# ---------------------------------------------------------------- copies and conversions
-
-
-@function("copy")
-def copy_method(a: Tracer, order: Any = "C") -> Tracer:
-    """ndarray.copy."""
-    return fresh(a.block, build.weigh(a.block, a.node, a.weight))
-
-
-@function(np.copy)
-def copy(a: Any, order: Any = "K", subok: Any = False) -> Tracer:
-    """np.copy: always an array."""
-    block = find_block(a)
-    return fresh(block, build.weigh(block, as_node(block, a), Weight.ARRAY))
-
-
-@function("astype")
-def astype(
-    a: Tracer,
-    dtype: Any,
-    order: Any = "K",
-    casting: Any = "unsafe",
-    subok: Any = True,
-    copy: Any = True,
-) -> Tracer:
-    """ndarray.astype."""
-    wanted = build.require_known(np.dtype(dtype))
-    if not np.can_cast(a.dtype, wanted, casting):
-        raise TypeError(
-            f"Cannot cast array data from {a.dtype!r} to {wanted!r} according to the rule '{casting}'"
-        )
-    if not copy and wanted == a.dtype:
-        return a
-    return fresh(a.block, build.cast(a.block, a.node, wanted))
-
-
-@function(np.astype)
-def astype_function(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Tracer:
-    """np.astype."""
-    return astype(as_array(find_block(x), x), dtype, copy=copy)
-
-
-@function("fill")
-def fill(a: Tracer, value: Any) -> None:
-    """ndarray.fill."""
-    node = as_node(a.block, value)
-    if node.shape:
-        raise NotCaptured("fill with an array")
-    a.write(node)
-
-
-@function("view")
-def view_method(a: Tracer, *args: Any, **kwargs: Any) -> Tracer:
-    """ndarray.view() without a dtype."""
-    if args or kwargs:
-        raise NotCaptured("ndarray.view with a dtype")
-    return a.through(views.identity(a.raw_shape))
-
-
-@function("item")
-def item(a: Tracer, *args: Any) -> Any:
-    """ndarray.item: Python needs the value."""
-    raise NotCaptured(".item() of a traced array")

@@ -1,4 +1,4 @@
-"""What traced functions do to their arguments before anything else: find the block, make arrays, read axes."""
+"""What traced functions do to their arguments first: find the block, make arrays, read axes."""
 
 from __future__ import annotations
 
@@ -93,11 +93,9 @@ def deliver(target: Any, value: Tracer, casting: str = "same_kind") -> Any:
     return target
 
 
-def static_int(value: Any, what: str) -> int:
-    """An int that decides the shape of the code; traced array elements cannot."""
-    if type(value) is Tracer:
-        raise NotCaptured(f"{what} is a traced value")
-    return operator.index(value)
+def is_set(flag: Any) -> bool:
+    """Whether a flag such as keepdims= is given and true."""
+    return flag is not np._NoValue and bool(flag)
 
 
 def dtype_of(value: Any) -> np.dtype[Any] | None:
@@ -106,7 +104,7 @@ def dtype_of(value: Any) -> np.dtype[Any] | None:
 
 
 def common_dtype(nodes: Sequence[Node]) -> np.dtype[Any]:
-    """np.result_type of operands, Python numbers weak; bools among Python numbers are no numbers."""
+    """np.result_type of operands; Python numbers are weak."""
     entries: list[Any] = []
     for n in nodes:
         kind = build.rule_entry(n)

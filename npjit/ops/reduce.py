@@ -1,7 +1,7 @@
 """Reductions: the rows, and NumPy's functions, methods and `ufunc.reduce` forms on top of them.
 
-A REDUCE node's argument has the accumulator's dtype already; whatever a NumPy call can ask for besides (dtype=,
-where=, initial=, keepdims=, out=) is made of other nodes around it.
+A REDUCE node's argument has the accumulator's dtype already; whatever a NumPy call can ask for
+besides (dtype=, where=, initial=, keepdims=, out=) is made of other nodes around it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from npjit.core.size import product
 from npjit.ops import build
 from npjit.ops.gating import gate
 from npjit.ops.kinds import UFUNCS, function, reduction
-from npjit.ops.operands import as_array, deliver, dtype_of, find_block, many_axes, result
+from npjit.ops.operands import as_array, deliver, dtype_of, find_block, is_set, many_axes, result
 from npjit.ops.symint import wrap
 from npjit.ops.tracer import Tracer, as_node
 
@@ -62,8 +62,17 @@ ARGMAX = reduction(np.argmax, "argmax", name="reduce_argmax", flat=True)
 # ---------------------------------------------------------------- shared parts
 
 
+def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """As many_axes; a reduction takes axis 0 and -1 of a 0-d array too."""
+    return () if ndim == 0 and axis in (0, -1) else many_axes(axis, ndim)
+
+
 def _keep(block: Block, node: Node, axes: tuple[int, ...], keepdims: Any) -> Node:
-    return build.view(block, node, views.expand(node.shape, axes)) if keepdims and axes else node
+    return (
+        build.view(block, node, views.expand(node.shape, axes))
+        if is_set(keepdims) and axes
+        else node
+    )
 
 
 def _masked(block: Block, node: Node, where: Any, neutral: Any) -> Node:
@@ -90,10 +99,10 @@ def _accumulate(
     initial: Any,
     where: Any,
 ) -> Any:
-    """sum and prod: the accumulator's dtype by NumPy's rule for reductions; float16 accumulates in float32."""
+    """sum and prod: NumPy's accumulator dtype; float16 accumulates in float32."""
     block = find_block(a, out, where, initial)
     node = as_array(block, a).node
-    axes = many_axes(axis, len(node.shape))
+    axes = _axes(axis, len(node.shape))
     wanted = dtype_of(dtype) or ufunc.resolve_dtypes((None, node.dtype, None), reduction=True)[0]
     accumulator = SINGLE if wanted == HALF else wanted
     value = build.cast(block, build.cast(block, node, wanted), accumulator)
@@ -130,7 +139,7 @@ def _extreme(
     """min and max: `initial` stands in for masked elements and for an empty axis."""
     block = find_block(a, out, where, initial)
     node = as_array(block, a).node
-    axes = many_axes(axis, len(node.shape))
+    axes = _axes(axis, len(node.shape))
     if _given(where) and where is not True:
         if not _given(initial):
             raise ValueError(
@@ -157,7 +166,7 @@ def _extreme(
 def _truth(op: Op, a: Any, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
     block = find_block(a, out, where)
     node = build.cast(block, as_array(block, a).node, build.BOOL)
-    axes = many_axes(axis, len(node.shape))
+    axes = _axes(axis, len(node.shape))
     assert op.reduction is not None
     node = _masked(block, node, where, op.reduction.identity)
     value = _keep(block, build.reduce(block, op, node, axes, build.BOOL), axes, keepdims)
@@ -173,11 +182,11 @@ def _position(op: Op, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
         node = build.reshape(block, node, (1,))
         axes, kept = many_axes(axis, 1), ()
     else:
-        axes = kept = many_axes(axis, len(node.shape))
+        axes = kept = _axes(axis, len(node.shape))
     name = "argmax" if op is ARGMAX else "argmin"
     _require_elements(block, node, axes, f"attempt to get {name} of an empty sequence")
     value = build.reduce(block, op, node, axes, build.INT64)
-    if keepdims is True:
+    if is_set(keepdims):
         value = _keep(block, value, kept, True)
     return deliver(out, result(block, value))
 
@@ -300,3 +309,13 @@ function((np.logical_and, "reduce"))(_reduce_form(all_, False))
 def count_along(a: Tracer, axes: tuple[int, ...]) -> Any:
     """How many elements these axes have, as an int."""
     return wrap(a.block, product(a.raw_shape[i] for i in axes))
+
+
+@function((np.logaddexp, "reduce"))
+def logaddexp_reduce(array: Any, axis: Any = 0, keepdims: Any = False) -> Any:
+    """np.logaddexp.reduce, shifted by the largest element."""
+    a = as_array(find_block(array), array)
+    top = np.max(a, axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0)
+    total = np.log(np.sum(np.exp(a - top), axis=axis, keepdims=True)) + top
+    return total if is_set(keepdims) else np.squeeze(total, axis=axis)[()]

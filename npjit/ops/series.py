@@ -1,4 +1,4 @@
-"""NumPy functions along one axis: differences, gradients on a grid, convolutions, trapezoids, polynomials."""
+"""Functions along an axis: differences, slopes on a grid, convolutions, trapezoids, polynomials."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 from npjit.core.size import Size, mod
 from npjit.ops import build
 from npjit.ops.errors import NotCaptured
-from npjit.ops.join import zero_padded
 from npjit.ops.kinds import function
 from npjit.ops.movement import part, ravel
-from npjit.ops.operands import as_array, find_block, listed_axes, one_axis
+from npjit.ops.operands import as_array, find_block, has_traced, listed_axes, one_axis
+from npjit.ops.pad import zero_padded
 from npjit.ops.tracer import Tracer, as_node, fresh
 
 # a longer kernel than this is not written out as shifted products
@@ -61,7 +61,8 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tracer:
     """np.ediff1d without ends."""
     if to_end is not None or to_begin is not None:
         raise NotCaptured("np.ediff1d with ends")
-    return diff(ravel(as_array(find_block(ary), ary)))
+    flat = ravel(as_array(find_block(ary), ary))
+    return flat[1:] - flat[:-1]
 
 
 # ---------------------------------------------------------------- gradients on a grid
@@ -81,6 +82,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
         raise NotCaptured("np.gradient on an uneven grid")
     if edge_order > 2:
         raise ValueError("'edge_order' greater than 2 not supported")
+    if array.dtype == build.BOOL:
+        raise TypeError("numpy boolean subtract, the `-` operator, is not supported")
     if array.dtype.kind not in "fc":
         array = array.astype(float)
     made = [_slope(array, i, h, edge_order) for i, h in zip(axes, steps, strict=True)]
@@ -177,7 +180,7 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> Tracer:
         raise NotCaptured("np.correlate with a kernel longer than the signal")
     if mode == "same" and block.sizes.decide_eq(mod(kernel.raw_shape[0], 2), 0):
         raise NotCaptured("np.correlate in mode 'same' with an even kernel")
-    return convolve(signal, np.flip(np.conj(kernel)), mode)
+    return convolve(signal, np.flip(kernel.conj()), mode)
 
 
 # ---------------------------------------------------------------- formulas
@@ -198,11 +201,8 @@ def sinc(x: Any) -> Tracer:
 def polyval(p: Any, x: Any) -> Tracer:
     """np.polyval by Horner's rule, of a known number of coefficients."""
     block = find_block(p, x)
-    if isinstance(p, (list, tuple)):
-        coefficients = list(p)
-    else:
-        array = as_array(block, p)
-        coefficients = [array[i] for i in range(len(array))]
+    array = as_array(block, p) if has_traced([p]) else np.asarray(p)
+    coefficients = [array[i] for i in range(len(array))]
     if len(coefficients) > LONGEST_KERNEL:
         raise NotCaptured("np.polyval of a long polynomial")
     at = as_array(block, x)

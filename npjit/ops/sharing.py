@@ -1,8 +1,9 @@
-"""Arrays that share memory in ways that a View cannot say: reshapes of a whole array, and parts of complex numbers.
+"""Arrays that share memory in ways that a View cannot say: reshapes of a whole array, and parts of
+complex numbers.
 
-`share_reshaped` gives a traced array the same storage under another shape, as `ndarray.reshape` does when the
-array is C-contiguous. Where tracing cannot tell whether NumPy would share or copy, both arrays may still be read;
-a write to either while the other is alive ends the trace.
+`share_reshaped` gives a traced array the same storage under another shape, as `ndarray.reshape`
+does when the array is C-contiguous. Where tracing cannot tell whether NumPy would share or copy,
+both arrays may still be read; a write to either while the other is alive ends the trace.
 
     flat = share_reshaped(x, (12,));  flat[0] = 1      # x sees it
 """
@@ -38,6 +39,10 @@ class Reshaped(Cell):
     def node(self) -> Node:  # type: ignore[override]
         return build.reshape(self.block, self.base.node, self.shape)
 
+    @property
+    def type(self) -> TensorType:
+        return TensorType(self.shape, self.base.type.dtype)
+
     def is_followed(self) -> bool:
         """NumPy copies an array that is not C-contiguous."""
         return is_c_ordered(self.block, self.base.origin)
@@ -66,7 +71,7 @@ def share_reshaped(array: Tracer, shape: Shape) -> Tracer:
 
 
 def share_unwritten(array: Tracer, result: Tracer) -> Tracer:
-    """`result` may share memory with `array`: fine as long as nobody writes to either while both are alive."""
+    """`result` may share memory with `array`: nobody may write while both are alive."""
     parent = root_of(array.cell)
     parent.children.append(ref(result.cell))
     result.cell.parent = parent
@@ -74,12 +79,12 @@ def share_unwritten(array: Tracer, result: Tracer) -> Tracer:
 
 
 def is_c_ordered(block: Block, node: Node) -> bool:
-    """Whether NumPy surely makes this value C-contiguous (new results take the memory order of their operands)."""
+    """Whether NumPy surely makes this value C-contiguous; results follow their operands."""
     seen: set[Node] = set()
     pending = [node]
     while pending:
         n = pending.pop()
-        if n in seen or len([s for s in n.shape if s != 1]) <= 1 and n.op.kind is not Kind.INPUT:
+        if n in seen or (len([s for s in n.shape if s != 1]) <= 1 and n.op.kind is not Kind.INPUT):
             continue
         seen.add(n)
         kind = n.op.kind

@@ -1,4 +1,4 @@
-"""Means, variances and other summaries, made of reductions and elementwise rows by NumPy's own formulas."""
+"""Means, variances and other summaries, made of other rows by NumPy's own formulas."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from npjit.core.size import product
-from npjit.ops import build
+from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
 from npjit.ops.kinds import function
-from npjit.ops.operands import as_array, deliver, dtype_of, find_block, many_axes
+from npjit.ops.operands import as_array, deliver, dtype_of, find_block, is_set, many_axes
 from npjit.ops.reduce import HALF, SINGLE
 from npjit.ops.symint import wrap
 from npjit.ops.tracer import Tracer
@@ -48,6 +48,13 @@ def root(v: Tracer) -> Tracer:
     return np.where(flat, 0, np.sqrt(np.where(flat, 1, v)))[()]
 
 
+def squared_size(a: Tracer) -> Tracer:
+    """|a|^2 as a real array."""
+    if a.dtype.kind == "c":
+        return np.square(a.real) + np.square(a.imag)
+    return np.square(a)
+
+
 def _accumulator(a: Tracer, dtype: Any) -> np.dtype[Any]:
     wanted = dtype_of(dtype)
     if wanted is not None:
@@ -69,9 +76,10 @@ def mean(
 ) -> Any:
     """np.mean."""
     array = as_array(find_block(a, out, where), a)
+    many_axes(axis, array.ndim)
     kind = _accumulator(array, dtype)
     inner = SINGLE if kind == HALF and dtype is None else kind
-    kept = keepdims is True
+    kept = is_set(keepdims)
     total = np.sum(array, axis=axis, dtype=inner, keepdims=kept, where=where)
     made = _share(total, _counted(array, axis, where, kept))
     return deliver(out, made.astype(kind, copy=False))
@@ -92,18 +100,15 @@ def var(
 ) -> Any:
     """np.var: the mean of squared deviations from the mean."""
     array = as_array(find_block(a, out, where), a)
+    many_axes(axis, array.ndim)
     kind = _accumulator(array, dtype)
     ddof = ddof if correction is Absent else correction
-    kept = keepdims is True
+    kept = is_set(keepdims)
     if mean is Absent or mean is None:
         total = np.sum(array, axis=axis, dtype=kind, keepdims=True, where=where)
         mean = _share(total, _counted(array, axis, where, True))
-    deviation = array - mean
-    if deviation.dtype.kind == "c":
-        squared = np.square(deviation.real) + np.square(deviation.imag)
-        kind = squared.dtype
-    else:
-        squared = np.square(deviation)
+    squared = squared_size(array - mean)
+    kind = squared.dtype if array.dtype.kind == "c" else kind
     total = np.sum(squared, axis=axis, dtype=kind, keepdims=kept, where=where)
     left = _counted(array, axis, where, kept) - ddof
     left = np.maximum(left, 0) if _traced(left) else (left if left > 0 else 0)
@@ -138,7 +143,8 @@ def average(
     """np.average."""
     block = find_block(a, weights)
     array = as_array(block, a)
-    kept = keepdims is True
+    many_axes(axis, array.ndim)
+    kept = is_set(keepdims)
     if weights is None:
         made = mean(array, axis, keepdims=kept)
         total: Any = np.full_like(made, count_along(array, axis))
@@ -148,8 +154,13 @@ def average(
     if array.dtype.kind in "iub":
         kind = np.result_type(kind, np.float64)
     total = np.sum(w, axis=axis, dtype=kind, keepdims=kept)
+    some = np.all(total != 0).node
+    message = "ZeroDivisionError: Weights sum to zero, can't be normalized"
+    block.add(kinds.CHECK, (some,), message, some.type)
     made = np.sum(np.multiply(array, w, dtype=kind), axis=axis, keepdims=kept) / total
-    return (made, np.broadcast_to(total, made.shape)) if returned else made
+    if not returned:
+        return made
+    return made, total if total.ndim == made.ndim else np.copy(np.broadcast_to(total, made.shape))
 
 
 def _spread_weights(array: Tracer, weights: Tracer, axis: Any) -> Tracer:
@@ -167,7 +178,7 @@ def _spread_weights(array: Tracer, weights: Tracer, axis: Any) -> Tracer:
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
     """np.ptp."""
     array = as_array(find_block(a, out), a)
-    kept = keepdims is True
+    kept = is_set(keepdims)
     high, low = (f(array, axis=axis, keepdims=kept) for f in (np.max, np.min))
     return deliver(out, high - low)
 
@@ -224,7 +235,7 @@ def nanprod(
 def _nan_extreme(reduce: Any, filler: float) -> Any:
     def extreme(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
         array, present = _without_nan(a, filler)
-        kept = keepdims is True
+        kept = is_set(keepdims)
         made = reduce(array, axis=axis, keepdims=kept)
         if present is not True:
             some = np.any(present, axis=axis, keepdims=kept)
@@ -252,7 +263,7 @@ def nanmean(
     array, present = _without_nan(a, 0)
     if present is True or where is not True:
         return mean(array, axis, dtype, out, keepdims, where=where)
-    kept = keepdims is True
+    kept = is_set(keepdims)
     total = np.sum(array, axis=axis, dtype=dtype, keepdims=kept)
     count = np.sum(present, axis=axis, keepdims=kept)
     return deliver(out, _share(total, count))
@@ -271,14 +282,14 @@ def nanvar(
 ) -> Any:
     """np.nanvar."""
     array, present = _without_nan(a, 0)
-    if present is True or where is not True or array.dtype.kind == "c":
-        if present is not True:
-            raise NotCaptured("np.nanvar with where=, or of complex numbers")
+    if present is True:
         return var(array, axis, dtype, out, ddof, keepdims, where=where)
-    kept = keepdims is True
+    if where is not True:
+        raise NotCaptured("np.nanvar with where=")
+    kept = is_set(keepdims)
     count = np.sum(present, axis=axis, keepdims=True)
     middle = _share(np.sum(array, axis=axis, dtype=dtype, keepdims=True), count)
-    squared = np.square(np.where(present, array - middle, 0))
+    squared = squared_size(np.where(present, array - middle, 0))
     total = np.sum(squared, axis=axis, dtype=dtype, keepdims=kept)
     left = np.sum(present, axis=axis, keepdims=kept) - ddof
     made = _share(total, np.where(left > 0, left, 1))

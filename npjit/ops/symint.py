@@ -7,11 +7,16 @@ comparisons are answered for the sizes at hand, with a guard; whatever else need
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
+import numpy as np
+
 from npjit.core import size as sizes
+from npjit.core.assume import Unknown
 from npjit.core.graph import Block
 from npjit.core.size import Size
+from npjit.ops.errors import NotCaptured
 
 
 class SymInt:
@@ -30,9 +35,28 @@ class SymInt:
 
     def concrete(self) -> int:
         """The value in this call; the compiled code is guarded to it."""
-        return self.block.sizes.specialise(self.size)
+        try:
+            return self.block.sizes.specialise(self.size)
+        except Unknown:
+            raise NotCaptured("Python needs the value of a loop's index") from None
 
     __int__ = __index__ = concrete
+
+    # NumPy's protocols: as the Python int that this stands for
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        numbers = [_number(x) for x in inputs]
+        mine = next(n for n, x in zip(numbers, inputs, strict=True) if x is self)
+        return mine.__array_ufunc__(ufunc, method, *numbers, **kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return weak_tracer(self).__array_function__(func, types, args, kwargs)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotCaptured("a traced int is needed as a real NumPy array here")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.concrete(), name)
 
     def __hash__(self) -> int:
         return hash(self.concrete())
@@ -77,10 +101,6 @@ class SymInt:
     def __rpow__(self, other: Any) -> Any:
         return other ** self.concrete()
 
-    def bit_length(self) -> int:
-        """As int.bit_length."""
-        return self.concrete().bit_length()
-
     @property
     def real(self) -> SymInt:
         return self
@@ -94,8 +114,23 @@ class SymInt:
 
 
 def wrap(block: Block, size: Size) -> Any:
-    """A size as the user sees it: a plain int when it is one."""
-    return size if isinstance(size, int) else SymInt(block, size)
+    """A size as the user sees it: a plain int when it is one, or when it grows beyond what stays symbolic."""
+    if isinstance(size, int):
+        return size
+    if sizes.is_unwieldy(size):
+        return block.sizes.specialise(size)
+    return SymInt(block, size)
+
+
+def weak_tracer(value: SymInt) -> Any:
+    """A traced Python int as a traced number."""
+    from npjit.ops.tracer import weak_number
+
+    return weak_number(value)
+
+
+def _number(value: Any) -> Any:
+    return weak_tracer(value) if type(value) is SymInt else value
 
 
 def is_int(value: Any) -> bool:
@@ -113,20 +148,23 @@ def _plain(value: Any) -> Any:
 
 
 def _divide(block: Block, a: Size, b: Size, by: Any) -> Size:
-    if block.sizes.decide_eq(b, 0):
-        raise ZeroDivisionError("integer division or modulo by zero")
+    try:
+        if block.sizes.decide_eq(b, 0):
+            raise ZeroDivisionError("integer division or modulo by zero")
+    except Unknown:
+        raise NotCaptured("a division by a loop's index that may be 0") from None
     result: Size = by(a, b)
     return result
 
 
 def _arithmetic(name: str, on_sizes: Any) -> None:
     def forward(self: SymInt, other: Any) -> Any:
-        if not is_int(other):
+        if not is_int(other) and type(other) is not bool:
             return _mixed(name, self, other, False)
         return wrap(self.block, on_sizes(self.block, self.size, size_of(other)))
 
     def backward(self: SymInt, other: Any) -> Any:
-        if not is_int(other):
+        if not is_int(other) and type(other) is not bool:
             return _mixed(name, self, other, True)
         return wrap(self.block, on_sizes(self.block, size_of(other), self.size))
 
@@ -136,13 +174,8 @@ def _arithmetic(name: str, on_sizes: Any) -> None:
 
 def _mixed(name: str, self: SymInt, other: Any, swapped: bool) -> Any:
     """An operation with something that is no int: arrays know what to do; a number takes a weak traced int."""
-    if hasattr(other, "__array_ufunc__") and not isinstance(other, (int, float, complex)):
-        return NotImplemented
-    if type(other) in (float, complex, bool):
-        from npjit.ops.tracer import weak_number
-
-        mine = weak_number(self)
-        method = getattr(mine, f"__{'r' if swapped else ''}{name}__")
+    if type(other) in (float, complex) or isinstance(other, np.generic):
+        method = getattr(weak_tracer(self), f"__{'r' if swapped else ''}{name}__")
         return method(other)
     return NotImplemented
 
@@ -158,16 +191,31 @@ def _divmod(self: SymInt, other: Any) -> Any:
     return self // other, self % other
 
 
+def _traced_comparison(name: str, self: SymInt, other: Any) -> Any:
+    from npjit.ops.tracer import weak_number
+
+    right = weak_number(other) if type(other) is SymInt else other
+    return getattr(weak_number(self), name)(right)
+
+
 def _compared(name: str, decide: Any) -> None:
     def compare(self: SymInt, other: Any) -> Any:
         if type(other) is bool:
             other = int(other)
         if is_int(other):
-            return decide(self.block.sizes, self.size, size_of(other))
+            try:
+                return decide(self.block.sizes, self.size, size_of(other))
+            except Unknown:  # it differs from trip to trip of a loop
+                return _traced_comparison(name, self, other)
         if type(other) is float:
-            if other != other or math.isinf(other) or other != int(other):
-                return getattr(self.concrete(), name)(other)
-            return decide(self.block.sizes, self.size, int(other))
+            if not math.isfinite(other):
+                return getattr(operator, name)(0, other)  # no int changes the answer
+            if other.is_integer():
+                return decide(self.block.sizes, self.size, int(other))
+        if type(other) in (float, complex):
+            return getattr(operator, name)(self.concrete(), other)
+        if isinstance(other, np.generic):
+            return getattr(weak_tracer(self), name)(other)
         return NotImplemented
 
     setattr(SymInt, name, compare)
@@ -182,19 +230,15 @@ _compared("__gt__", lambda s, a, b: s.decide_le(b + 1, a))
 
 
 def _true_divide(self: SymInt, other: Any) -> Any:
-    from npjit.ops.tracer import weak_number
-
-    if is_int(other) or type(other) in (float, complex, bool):
-        return weak_number(self) / other
-    return NotImplemented
+    if is_int(other) or type(other) is bool:
+        return weak_tracer(self) / _number(other + 0)
+    return _mixed("truediv", self, other, False)
 
 
 def _reflected_true_divide(self: SymInt, other: Any) -> Any:
-    from npjit.ops.tracer import weak_number
-
-    if is_int(other) or type(other) in (float, complex, bool):
-        return weak_number(self).__rtruediv__(other)
-    return NotImplemented
+    if is_int(other) or type(other) is bool:
+        return weak_tracer(self).__rtruediv__(_number(other + 0))
+    return _mixed("truediv", self, other, True)
 
 
 def _specialised(name: str) -> None:
@@ -202,7 +246,7 @@ def _specialised(name: str) -> None:
         return getattr(self.concrete(), f"__{name}__")(_plain(other))
 
     def backward(self: SymInt, other: Any) -> Any:
-        return getattr(self.concrete(), f"__r{name}__")(_plain(other))
+        return getattr(self.concrete(), f"__r{name}__")(other)
 
     setattr(SymInt, f"__{name}__", forward)
     setattr(SymInt, f"__r{name}__", backward)

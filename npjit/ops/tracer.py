@@ -7,6 +7,8 @@ functions reach a Tracer through `__array_ufunc__` and `__array_function__`, and
 
 from __future__ import annotations
 
+import math
+import operator
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -17,8 +19,8 @@ import numpy as np
 from npjit.core.graph import Block, Node, TensorType, Weight
 from npjit.core.op import Kind
 from npjit.core.view import View
-from npjit.ops import build, indexing, kinds
-from npjit.ops.errors import NotCaptured
+from npjit.ops import build, indexing, kinds, python_int
+from npjit.ops.errors import NotCaptured, active_trace
 from npjit.ops.symint import SymInt, is_int, size_of, wrap
 
 PYTHON_TYPES = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
@@ -31,8 +33,9 @@ class Cell:
         "__weakref__",
         "argument",
         "block",
+        "_node",
         "children",
-        "node",
+        "level",
         "origin",
         "owned",
         "parent",
@@ -40,7 +43,9 @@ class Cell:
 
     def __init__(self, block: Block, node: Node, argument: bool = False) -> None:
         self.block = block
-        self.node = node
+        self._node = node
+        # the depth of open regions at which `_node` is the version to use
+        self.level = block.depth
         # the value that the storage was made for: tells its memory order
         self.origin = node
         self.argument = argument
@@ -50,11 +55,29 @@ class Cell:
         self.children: list[ReferenceType[Cell]] = []
         self.parent: Cell | None = None
 
+    @property
+    def node(self) -> Node:
+        """The latest version. In a region it is one of the region's inputs until it is written there."""
+        if self.block.depth > self.level and self._node.type.weight is Weight.ARRAY:
+            for region in self.block.regions[self.level :]:
+                region.enter(self)
+        return self._node
+
+    @node.setter
+    def node(self, version: Node) -> None:
+        assert self.node is not None  # enters the open regions
+        self._node = version
+
+    @property
+    def type(self) -> TensorType:
+        """The contents' type."""
+        return self._node.type
+
     def write(self, view: View | None, value: Node) -> None:
         """A new version in which the elements under `view` (None: all) are `value`, already cast and broadcast."""
         self.require_writable()
         block = self.block
-        if view is None and not self.argument:
+        if view is None and not self.argument and not block.depth:
             self.node = value
             self.owned = False
             return
@@ -81,12 +104,12 @@ class Cell:
 class Tracer:
     """A traced array, NumPy scalar or Python number; see the module's docstring."""
 
-    __slots__ = ("cell", "view", "weight")
+    __slots__ = ("cell", "weight", "window")
     __array_priority__ = 1000.0
 
     def __init__(self, cell: Cell, view: View | None, weight: Weight) -> None:
         self.cell = cell
-        self.view = view
+        self.window = view
         self.weight = weight
 
     # ------------------------------------------------------------ what it is
@@ -99,8 +122,8 @@ class Tracer:
     def node(self) -> Node:
         """The value now."""
         node = self.cell.node
-        if self.view is not None:
-            node = build.view(self.block, node, self.view)
+        if self.window is not None:
+            node = build.view(self.block, node, self.window)
         return build.weigh(self.block, node, self.weight)
 
     @property
@@ -114,7 +137,7 @@ class Tracer:
 
     @property
     def raw_shape(self) -> Any:
-        return self.view.shape if self.view is not None else self.cell.node.shape
+        return self.window.shape if self.window is not None else self.cell.type.shape
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -122,7 +145,7 @@ class Tracer:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.cell.node.dtype
+        return self.cell.type.dtype
 
     @property
     def ndim(self) -> int:
@@ -146,7 +169,7 @@ class Tracer:
             # a scalar shares its memory with nothing
             node = build.weigh(self.block, self.node, Weight.ARRAY)
             return Tracer(Cell(self.block, node), view, Weight.ARRAY)
-        whole = view if self.view is None else self.view.then(view)
+        whole = view if self.window is None else self.window.then(view)
         return Tracer(self.cell, whole, Weight.ARRAY)
 
     # ------------------------------------------------------------ NumPy's protocols
@@ -194,34 +217,65 @@ class Tracer:
         return int(self._value("Python needs the int of a traced value"))
 
     def __index__(self) -> int:
-        return int(self._value("Python needs the index of a traced value"))
+        return operator.index(self._actual("Python needs the index of a traced value"))
 
     def __float__(self) -> float:
-        raise NotCaptured("Python needs the float of a traced value", _where())
+        return float(self._value("Python needs the float of a traced value"))
 
     def __complex__(self) -> complex:
-        raise NotCaptured("Python needs the complex of a traced value", _where())
+        return complex(self._value("Python needs the complex of a traced value"))
+
+    def __round__(self, *digits: int) -> Any:
+        if self.weight is Weight.ARRAY:
+            raise TypeError("type numpy.ndarray doesn't define __round__ method")
+        return round(self._actual("Python rounds a traced value"), *digits)
+
+    def __trunc__(self) -> int:
+        return math.trunc(self._actual("Python truncates a traced value"))
+
+    def __floor__(self) -> int:
+        return math.floor(self._actual("Python rounds a traced value"))
+
+    def __ceil__(self) -> int:
+        return math.ceil(self._actual("Python rounds a traced value"))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise NotCaptured("a traced value is copied or pickled", _where())
 
     def __hash__(self) -> int:
         if self.weight is Weight.ARRAY:
             raise TypeError("unhashable type: 'numpy.ndarray'")
-        return hash(self._value("Python needs the hash of a traced value")[()])
+        return hash(self._actual("Python needs the hash of a traced value"))
 
     def __contains__(self, item: Any) -> bool:
         raise NotCaptured("`in` a traced array", _where())
 
     def __repr__(self) -> str:
-        return repr(self._value("Python needs the text of a traced value"))
+        return repr(self._shown())
+
+    def __str__(self) -> str:
+        return str(self._shown())
 
     def __format__(self, spec: str) -> str:
-        return format(self._value("Python needs the text of a traced value")[()], spec)
+        return format(self._shown(), spec)
+
+    def _shown(self) -> Any:
+        return self._actual("Python needs the text of a traced value")
 
     def _value(self, reason: str) -> Any:
         """The actual value, in a trace that may look at it."""
         peek = getattr(self.block, "peek", None)
-        if peek is None:
+        value = peek(self.node) if peek is not None else None
+        if value is None:
             raise NotCaptured(reason, _where())
-        return peek(self.node)
+        return value
+
+    def _actual(self, reason: str) -> Any:
+        """The actual value as the object that this stands for."""
+        value = self._value(reason)
+        if self.weight is Weight.ARRAY:
+            return value
+        return value.item() if self.weight is Weight.WEAK else value[()]
 
     def __getitem__(self, key: Any) -> Any:
         return _guarded(indexing.get_item, self, key)
@@ -231,6 +285,11 @@ class Tracer:
 
     # ------------------------------------------------------------ writing
 
+    def require_writable(self) -> None:
+        """NotCaptured for views that NumPy makes read-only."""
+        if self.window is not None and not self.window.is_writable:
+            raise NotCaptured("a write to a broadcast or diagonal view")
+
     def write(self, value: Node, casting: str = "unsafe") -> None:
         """Overwrite all elements with `value`, cast to this dtype and broadcast to this shape."""
         if self.weight is not Weight.ARRAY:
@@ -239,8 +298,7 @@ class Tracer:
             raise np._core._exceptions._UFuncOutputCastingError(
                 np.positive, casting, value.dtype, self.dtype, 0
             )
-        if self.view is not None and not self.view.is_writable:
-            raise NotCaptured("a write to a broadcast or diagonal view")
+        self.require_writable()
         block = self.block
         value = build.cast(block, value, self.dtype)
         spare = len(value.shape) - self.ndim
@@ -249,7 +307,7 @@ class Tracer:
         shape = build.broadcast_shapes(block, [self.raw_shape, value.shape])
         if len(shape) != self.ndim or shape != self.raw_shape:
             raise ValueError(f"could not broadcast input array into shape {self.raw_shape}")
-        self.cell.write(self.view, build.stretch(block, value, shape))
+        self.cell.write(self.window, build.stretch(block, value, shape))
 
 
 # ---------------------------------------------------------------- wrapping
@@ -293,7 +351,7 @@ def as_node(block: Block, value: Any) -> Node:
     if isinstance(value, np.ndarray):
         return _array_node(block, value)
     if isinstance(value, (list, tuple)):
-        from npjit.ops.create import array
+        from npjit.ops.convert import array
 
         return array(block, value).node
     raise NotCaptured(f"an operand of type {type(value).__name__}", _where())
@@ -337,9 +395,11 @@ def _guarded(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return call(*args, **kwargs)
     except NotCaptured as e:
         if not e.where:
-            raise NotCaptured(e.reason, where) from None
+            raise NotCaptured(e.reason, where, e.passing) from None
         raise
     except Exception as e:
+        if active_trace() is None:
+            raise
         raise NotCaptured(f"{type(e).__name__}: {e}", where) from e
 
 
@@ -436,7 +496,7 @@ def _python_binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
         raise NotCaptured(f"Python's {ufunc.__name__} on traced numbers")
     if x.dtype.kind in "iub" and y.dtype.kind in "iub" and ufunc not in _COMPARISONS:
         if ufunc is not np.true_divide:
-            raise NotCaptured("Python int arithmetic on traced values")
+            return _python_result(block, python_int.arithmetic(block, ufunc, x, y))
         x, y = build.cast(block, x, build.FLOAT64), build.cast(block, y, build.FLOAT64)
     return _python_result(block, build.ufunc(block, op, ufunc, [x, y]))
 
@@ -474,6 +534,9 @@ def _operator(name: str, ufunc: np.ufunc, reflected: bool = True) -> None:
     def in_place(self: Tracer, other: Any) -> Any:
         if self.weight is not Weight.ARRAY:
             return forward(self, other)
+        if (ufunc, "operator") in kinds.FUNCTIONS:
+            _guarded(self.write, forward(self, other).node, "same_kind")
+            return self
         return call_ufunc(ufunc, self, other, out=(self,))
 
     setattr(Tracer, f"__{name}__", forward)
@@ -489,8 +552,9 @@ def _operand(value: Any) -> bool:
 
 
 def _array_binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
-    if ufunc is np.power and type(b) is float and b == 0.5 and a.dtype.kind == "c":
-        return np.sqrt(a)  # the operator's cut along the negative numbers is the root's
+    special = kinds.FUNCTIONS.get((ufunc, "operator"))
+    if special is not None:
+        return special(a, b)
     block = a.block if is_traced(a) else b.block
     return _ufunc(block, ufunc, "__call__", (a, b), {})
 

@@ -12,22 +12,21 @@ memory    where stored values live                      -> Plan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 from npjit.core.graph import Graph, Node, Weight
+from npjit.core.layout import Layout, strides_of
 from npjit.core.op import Kind
-from npjit.core.size import Size, Var, product, var
-from npjit.core.view import identity
-from npjit.schedule.cells import NotScheduled, Program, read_program
+from npjit.core.size import Size, Var, atoms, product
+from npjit.schedule.cells import Program, read_program
 from npjit.schedule.contract import Product, lower_contract
 from npjit.schedule.fuse import Fusion, fuse
 from npjit.schedule.group import Group
-from npjit.schedule.index import address, row_major
+from npjit.schedule.index import row_major
 from npjit.schedule.items import Memory
 from npjit.schedule.kernel import Kernel
 from npjit.schedule.lower import Lowered, lower
 from npjit.schedule.memory import Use, plan_memory
-from npjit.schedule.order import Layout, Order, memory_orders
+from npjit.schedule.order import Order, input_strides, memory_orders
 from npjit.schedule.plan import Check, InputSpec, Launch, OutputSpec, Place, Plan, Source, Step
 from npjit.schedule.split import split
 
@@ -36,7 +35,7 @@ def schedule(graph: Graph, layouts: Sequence[Layout]) -> Plan:
     """The plan of a graph whose array inputs have these layouts."""
     graph = split(graph)
     storage = Storage(graph, layouts)
-    program = read_program(graph, storage.strides)
+    program = read_program(graph)
     storage.program = program
     fusion = fuse(program, storage.strides)
     return _Assembly(graph, storage, program, fusion).plan()
@@ -75,17 +74,11 @@ class Storage:
     def _find_strides(self, n: Node) -> tuple[Size, ...]:
         if n.op.kind is not Kind.INPUT or self.layouts[n.params] == "C":
             return row_major(n.shape, self.order(n) if n.op.kind is not Kind.INPUT else None)
-        strides: list[Size] = []
-        for axis, letter in enumerate(self.layouts[n.params]):
-            if letter in "0x1":
-                strides.append(int(letter == "1"))
-                continue
-            v = var(f"stride{n.params}_{axis}", *((1, None) if letter == "p" else (None, -1)))
-            ((atom,), _) = v.terms[0]
-            assert isinstance(atom, Var)
-            self.sources[atom] = Source(n.params, "stride", axis)
-            strides.append(v)
-        return tuple(strides)
+        layout = self.layouts[n.params]
+        for axis, stride in enumerate(strides_of(n.params, n.shape, layout)):
+            for v in atoms(stride):
+                self.sources[v] = Source(n.params, "stride", axis)
+        return input_strides(n, layout)
 
 
 class _Assembly:
@@ -107,7 +100,9 @@ class _Assembly:
         memories = {m: None for use in self.uses for m in use.memories}
         sizes = {m: product(m[0].shape) * m[0].dtype.itemsize for m in memories}
         places, arena = plan_memory(self.uses, self._fixed(memories), sizes)
-        steps = tuple(self._step(part, use, places) for part, use in zip(self.parts, self.uses))
+        steps = tuple(
+            self._step(part, use, places) for part, use in zip(self.parts, self.uses, strict=True)
+        )
         return Plan(
             self._inputs(),
             tuple(self._output(k, n) for k, n in enumerate(self.graph.outputs)),
@@ -165,15 +160,5 @@ class _Assembly:
         )
 
     def _output(self, number: int, n: Node) -> OutputSpec:
-        alias = self.program.aliases.get(number)
-        if alias is None:
-            holder = next(h for h, to in self.program.results.items() if number in to)
-            return OutputSpec("fresh", n.dtype, n.shape, self.storage.order(holder))
-        source, index = alias
-        found = address(index, source.shape, self.storage.strides(source))
-        assert found is not None
-        offset, steps = found
-        strides = tuple(steps.get(d, 0) for d in range(len(n.shape)))
-        if offset == 0 and n.shape == source.shape and strides == self.storage.strides(source):
-            return OutputSpec("input", n.dtype, n.shape, None, source.params)
-        return OutputSpec("alias", n.dtype, n.shape, None, source.params, offset, strides)
+        holder = next(h for h, to in self.program.results.items() if number in to)
+        return OutputSpec("fresh", n.dtype, n.shape, self.storage.order(holder))

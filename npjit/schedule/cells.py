@@ -10,14 +10,12 @@ stored before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from npjit.core.graph import Graph, Node, Weight
+from npjit.core.graph import Graph, Node
 from npjit.core.op import Kind, Op
-from npjit.core.size import Size
 from npjit.core.view import identity
-from npjit.schedule.index import Index, address, plain, through_reshape, through_view
+from npjit.schedule.split import Axes, row_axes
 
 COPY = Op("copy", Kind.VIEW, lambda n, a: a)
 WRITE = Op("write", Kind.UPDATE, lambda n, a, b: b)
@@ -25,7 +23,20 @@ FOREVER = 1 << 60
 
 _VERSIONS = (Kind.INPUT, Kind.CELL, Kind.UPDATE)
 _STEPS = (Kind.CONTRACT,)
-_UNSUPPORTED = (Kind.SORT, Kind.SCAN, Kind.EXTERN, Kind.SCATTER)
+_SCHEDULED = (
+    *_VERSIONS,
+    *_STEPS,
+    Kind.CONST,
+    Kind.SIZE,
+    Kind.IOTA,
+    Kind.ELEMENTWISE,
+    Kind.REDUCE,
+    Kind.VIEW,
+    Kind.RESHAPE,
+    Kind.PAD,
+    Kind.GATHER,
+    Kind.CHECK,
+)
 
 
 class NotScheduled(Exception):
@@ -48,28 +59,28 @@ class Program:
     # a version -> the update that overwrites it
     killer: dict[Node, Node] = field(default_factory=dict)
     horizon: dict[Node, int] = field(default_factory=dict)
+    # the axes along which a reduction's result is broadcast in a node
+    rows: dict[Node, Axes] = field(default_factory=dict)
     # nodes whose value must be in memory, and the outputs that a stored node (a base, for a cell) fills
     stored: set[Node] = field(default_factory=set)
     results: dict[Node, list[int]] = field(default_factory=dict)
-    # outputs that are an input's memory: output number -> (input node, index over axes 0, 1, ...)
-    aliases: dict[int, tuple[Node, Index]] = field(default_factory=dict)
 
     def copy_of(self, n: Node) -> Node:
         """A value of its own for `n`, as an identity view right behind it."""
         return Node(COPY, (n,), identity(n.shape), n.type, n.where)
 
 
-def read_program(graph: Graph, strides: Callable[[Node], Sequence[Size]]) -> Program:
-    """The graph's nodes, storage and outputs; `strides` gives those of an array input."""
-    program = Program(nodes=list(graph.nodes))
+def read_program(graph: Graph) -> Program:
+    """The graph's nodes, storage and outputs."""
+    program = Program(nodes=list(graph.nodes), rows=row_axes(graph))
     for n in graph.nodes:
-        if n.op.kind in _UNSUPPORTED:
+        if n.op.kind not in _SCHEDULED:
             raise NotScheduled(n.op.kind, n.where)
         _add_version(program, n)
     _write_back(graph, program)
     behind: dict[Node, list[Node]] = {}
     for number, out in enumerate(graph.outputs):
-        _place_output(program, strides, behind, number, out)
+        _place_output(program, behind, number, out)
     if behind:
         program.nodes = [m for n in program.nodes for m in (n, *behind.get(n, ()))]
     program.position = {n: i for i, n in enumerate(program.nodes)}
@@ -106,19 +117,7 @@ def _write_back(graph: Graph, program: Program) -> None:
         _add_version(program, write)
 
 
-def _place_output(
-    program: Program,
-    strides: Callable[[Node], Sequence[Size]],
-    behind: dict[Node, list[Node]],
-    number: int,
-    out: Node,
-) -> None:
-    alias = _input_memory(program, out)
-    if alias is not None and address(alias[1], alias[0].shape, strides(alias[0])) is None:
-        alias = None
-    if alias is not None:
-        program.aliases[number] = alias
-        return
+def _place_output(program: Program, behind: dict[Node, list[Node]], number: int, out: Node) -> None:
     kind = out.op.kind
     holder = program.base.get(out, out)
     taken = holder in program.results and (kind in _VERSIONS or kind in _STEPS)
@@ -128,25 +127,6 @@ def _place_output(
         holder = copy
     program.stored.add(holder)
     program.results.setdefault(holder, []).append(number)
-
-
-def _input_memory(program: Program, out: Node) -> tuple[Node, Index] | None:
-    """The array input that an output is a view of, and where."""
-    if out.type.weight is not Weight.ARRAY:
-        return None
-    index: Index | None = plain(out.shape, range(len(out.shape)))
-    n = out
-    while index is not None and n.op.kind in (Kind.VIEW, Kind.RESHAPE):
-        base = n.args[0]
-        if n.op.kind is Kind.VIEW:
-            index = through_view(n.params, index)
-        else:
-            index = through_reshape(base.shape, n.shape, index)
-        n = base
-    holder = program.base.get(n)
-    if index is None or holder is None or n in program.killer or holder.op.kind is not Kind.INPUT:
-        return None
-    return (holder, index) if holder.type.weight is Weight.ARRAY else None
 
 
 def _find_horizons(program: Program) -> None:

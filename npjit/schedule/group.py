@@ -73,6 +73,8 @@ class Group:
     arguments: tuple[Node, ...] = ()
     operands: tuple[Index, ...] = ()
     letters: dict[str, int | None] = field(default_factory=dict)
+    # reads memory at computed places, so that checks must have been made before
+    gathers: bool = False
     # takes no further roots and is never merged
     sealed: bool = False
     first: int = 0
@@ -123,6 +125,7 @@ class Group:
         for node, indices in other.loads.items():
             self.loads.setdefault(node, []).extend(indices)
         self.replaced.update(other.replaced)
+        self.gathers = self.gathers or other.gathers
         self.first = min(self.first, other.first)
         for g in (*self.before(), *other.before()):
             if g is not self:

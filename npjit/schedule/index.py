@@ -100,11 +100,11 @@ def total(spans: Sequence[Span], steps: Sequence[Size], dims: int) -> Span:
 
 def through_view(view: View, index: Index) -> Index | None:
     """The base's index, given the view's."""
-    spans: dict[int, Span] = {}
+    spans: dict[int, tuple[Span, int]] = {}
     axis = 0
     for span in index:
         for d in range(axis, axis + span.dims):
-            spans[d] = span
+            spans[d] = (span, axis)
         axis += span.dims
     found: list[Span] = []
     d = 0
@@ -114,10 +114,10 @@ def through_view(view: View, index: Index) -> Index | None:
             found.append(Span(1, entry.index, ()))
             d += 1
             continue
-        span = spans[entry.axis]
+        span, first = spans[entry.axis]
         if span.dims == 1:
             found.append(affine(span, entry.start, entry.step))
-        elif _kept_whole(view, d, span.dims):
+        elif first == entry.axis and _kept_whole(view, d, span.dims):
             found.append(span)
         else:
             return None

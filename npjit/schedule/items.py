@@ -110,7 +110,11 @@ class Items:
             assert padded is not None
             both = tuple(sorted({*within, *padded[1]}, key=str))
             return [(n.args[0], padded[0], both)]
-        inner = self._over(n) if n.op.kind is Kind.REDUCE else None
+        inner = None
+        if n.op.kind is Kind.REDUCE:
+            inner = self._over(n)
+            # one result per outer index: bounds on inner axes are those of its users' loops
+            within = tuple(w for w in within if w.label in (self.group.outer or ()))
         found = arguments(n, index, inner)
         assert found is not None, f"{n} cannot be computed at {index}"
         pairs = list(zip(n.args, found, strict=True))

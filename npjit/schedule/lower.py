@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from npjit.core.graph import Node
-from npjit.core.size import Size, product
+from npjit.core.size import Size
 from npjit.schedule.cells import Program
 from npjit.schedule.group import Group, Labels, Root
-from npjit.schedule.index import Index, labels_of, rename
+from npjit.schedule.index import labels_of, rename
 from npjit.schedule.items import Item, Items, Memory
 from npjit.schedule.kernel import Access, Apply, Buffer, Instr, Kernel, Load, Reduce, Store
 from npjit.schedule.nest import Body, Draft, finish, nested, unit_votes
@@ -38,12 +38,12 @@ class Lowered:
 
 @dataclass(eq=False)
 class _Loop:
-    """A phase in the making: `values` are the items emitted in it, `ends` the stores that follow them."""
+    """A phase in the making: `values` are the items emitted in it, `ends` the stores behind them."""
 
     stage: int
     axes: tuple[int, ...]
     values: dict[int, None] = field(default_factory=dict)
-    sinks: list[int] = field(default_factory=list)
+    reductions: list[int] = field(default_factory=list)
     ends: list[tuple[Access, int]] = field(default_factory=list)
     kept: dict[int, Access] = field(default_factory=dict)
 
@@ -84,13 +84,12 @@ class _Lowering:
         self.work = self._measure()
         self._choose_loops()
         for loop in sorted(self.loops, key=lambda p: p.stage):
-            for number in loop.sinks:
+            for number in (*loop.reductions, *(number for _, number in list(loop.ends))):
                 self._emit(number, loop)
         for access, number, axes in self.stores:
             if not axes - self.outer:
                 place = self._plain(self.items[number].stage)
-                if not isinstance(self.items[number].instr, Reduce):
-                    self._emit(number, place)
+                self._emit(number, place)
                 place.ends.append((access, number))
         return self._finish()
 
@@ -108,7 +107,7 @@ class _Lowering:
         for number, item in enumerate(self.items):
             if isinstance(item.instr, Reduce):
                 stage = self.items[item.args[0]].stage
-                self._loop(stage, item.over, _is_ordered(item)).sinks.append(number)
+                self._loop(stage, item.over, _is_ordered(item)).reductions.append(number)
         left: dict[frozenset[int], list[tuple[Access, int]]] = {}
         for access, number, axes in self.stores:
             inner = axes - self.outer
@@ -117,14 +116,13 @@ class _Lowering:
             stage = self.items[number].stage
             fits = [p for p in self.loops if p.stage >= stage and frozenset(p.axes) == inner]
             if fits:
-                self._sink(min(fits, key=lambda p: p.stage), access, number)
+                min(fits, key=lambda p: p.stage).ends.append((access, number))
             else:
                 left.setdefault(inner, []).append((access, number))
         for inner, waiting in left.items():
             stage = max(self.items[number].stage for _, number in waiting)
             loop = self._loop(stage, tuple(a for a in self.group.axes if a in inner))
-            for access, number in waiting:
-                self._sink(loop, access, number)
+            loop.ends.extend(waiting)
 
     def _loop(self, stage: int, axes: tuple[int, ...], ordered: bool = False) -> _Loop:
         """The loop over these axes; `ordered`: in just this order."""
@@ -135,10 +133,6 @@ class _Lowering:
         loop = _Loop(stage, axes)
         self.loops.append(loop)
         return loop
-
-    def _sink(self, loop: _Loop, access: Access, number: int) -> None:
-        loop.sinks.append(number)
-        loop.ends.append((access, number))
 
     def _plain(self, stage: int) -> _Loop:
         return self.plain.setdefault(stage, _Loop(stage, ()))
@@ -158,10 +152,10 @@ class _Lowering:
         while stack:
             k, place, ready = stack.pop()
             item = self.items[k]
-            if isinstance(item.instr, Reduce) and not (k == number and place is loop):
-                continue  # the result of an earlier phase
             if not isinstance(item.instr, Reduce):
                 place = self._phase_of(item, place)
+            elif k not in place.reductions:
+                continue  # the result of an earlier phase
             if k in place.values or k in place.kept:
                 continue
             if ready:
@@ -232,7 +226,7 @@ class _Lowering:
         return [a for a, _, _ in self.stores] + loads
 
     def _nest(self, loop: _Loop) -> list[int]:
-        if any(_is_ordered(self.items[k]) for k in loop.sinks):
+        if any(_is_ordered(self.items[k]) for k in loop.reductions):
             return list(loop.axes)
         return nested(loop.axes, self._accesses())
 

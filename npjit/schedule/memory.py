@@ -98,8 +98,8 @@ def _may_take(use: Use, dying: Memory, new: Memory, size: Size, need: Size) -> b
 
 
 def overwrites_safely(kernel: Kernel, read: int, written: int) -> bool:
-    """Every load of one buffer is of the element that the store of the other is about to replace, or the loads of an
-    earlier loop at the same outer index."""
+    """Whether every load of one buffer is of the element that the store of the other replaces, in
+    the same loop or an earlier one at the same outer index."""
     stores: list[tuple[int, Access]] = []
     loads: list[tuple[int, Access]] = []
     for number, phase in enumerate(kernel.phases):
@@ -115,15 +115,7 @@ def overwrites_safely(kernel: Kernel, read: int, written: int) -> bool:
     place, target = stores[0]
     for number, access in loads:
         same = access.strides == target.strides and access.offset == target.offset
+        # a store names each element once, so that equal strides keep different outer indices apart
         if access.gathers or not same or number > place:
             return False
-        if number < place and not _rows_apart(kernel, access):
-            return False
     return True
-
-
-def _rows_apart(kernel: Kernel, access: Access) -> bool:
-    """Whether different outer indices surely name different elements: here, with no outer axes or one phase nest whose
-    loads all carry every outer axis (a row is read whole before it is overwritten)."""
-    axes = {a for a, s in access.strides if s != 0}
-    return set(kernel.outer) <= axes

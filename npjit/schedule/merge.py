@@ -3,15 +3,12 @@
 In: two groups and an index of one value in each, which says how their axes correspond. Out: the first group holding
 both, or the reason why not, as text. Axes that the shared value does not name are paired by extent.
 
-    merge(labels, home, softmax, loss, (i0, j0), (i1, j1)) -> ""          merged
-    merge(labels, home, rows, columns, (i0, j0), (i1, j1)) -> "their outer axes differ"
+    merge(labels, softmax, loss, (i0, j0), (i1, j1)) -> ""          merged
+    merge(labels, rows, columns, (i0, j0), (i1, j1)) -> "their outer axes differ"
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from npjit.core.graph import Node
 from npjit.schedule.group import Group, Labels, depends
 from npjit.schedule.index import Index, rename
 
@@ -21,9 +18,7 @@ MOST_BUFFERS = 24
 Pairs = dict[int, int]  # label of the absorbed group -> label of the kept one
 
 
-def merge(
-    labels: Labels, home: Mapping[Node, Group], a: Group, b: Group, at_a: Index, at_b: Index
-) -> str:
+def merge(labels: Labels, a: Group, b: Group, at_a: Index, at_b: Index) -> str:
     """Merge b into a; the reason when that cannot be."""
     if a.sealed or b.sealed or a.step is not None or b.step is not None:
         return "one of them runs as a step of its own"

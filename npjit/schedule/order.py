@@ -1,7 +1,7 @@
 """Memory order of values: which axes NumPy would nest outermost in the array it allocates for a result.
 
-In: a graph and the layouts of its array inputs. Out: per node a permutation, outermost axis first, or None for C
-order. Elementwise results follow their operands as NumPy's K order does; `x.T + 1` is in Fortran order.
+In: a graph and the layouts of its array inputs. Out: per node a permutation, outermost axis first,
+or None for C order. Elementwise results follow their operands as NumPy's K order does; `x.T + 1` is in Fortran order.
 
     memory_orders(graph, layouts)[node] -> (1, 0)
 """
@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from npjit.core.graph import Graph, Node
+from npjit.core.layout import Layout, strides_of
 from npjit.core.op import Kind
+from npjit.core.size import Size
 from npjit.core.view import Along, View
 
-Layout = str | tuple[str, ...]
 Order = tuple[int, ...]
 # per axis how far out it lies in memory; None: extent 1 or stride 0, it has no say
 Ranks = tuple[int | None, ...]
@@ -57,19 +58,31 @@ def _c_ranks(n: Node) -> Ranks:
 
 
 def _input_ranks(n: Node, layout: Layout) -> Ranks:
-    """From layout letters; which of several strided axes is the outer one they do not tell: taken as in C order, or as
-    in Fortran order when the first axis is the contiguous one."""
-    if layout == "C" or not n.shape:
+    """From the order text of a layout, which names the axes from the largest stride to the least."""
+    rank = len(n.shape)
+    if layout == "C" or len(layout) <= rank:
         return _c_ranks(n)
-    real = [d for d, letter in enumerate(layout) if letter not in "0x"]
-    unit = next((d for d in real if layout[d] == "1"), None)
-    nested = real
-    if unit is not None and unit == real[0]:
-        nested = real[::-1]
-    elif unit is not None:
-        nested = [d for d in real if d != unit] + [unit]
+    nested = [ord(c) - ord("0") for c in layout[rank].split("|")[0]]
     place = {d: len(nested) - 1 - k for k, d in enumerate(nested)}
-    return tuple(place.get(d) for d in range(len(n.shape)))
+    return tuple(None if layout[d] in "0x" else place.get(d) for d in range(rank))
+
+
+def input_strides(n: Node, layout: Layout) -> tuple[Size, ...]:
+    """Strides of an array input in elements; where the order text says that two axes merge, one stride is the
+    other's times an extent."""
+    strides = list(strides_of(n.params, n.shape, layout))
+    rank = len(n.shape)
+    if layout == "C" or len(layout) <= rank:
+        return tuple(strides)
+    long = [d for d in range(rank) if layout[d] != "x"]
+    pairs = list(zip(long, long[1:], layout[rank].split("|")[1], strict=False))
+    for one, after, flag in pairs:
+        if flag == "f" and layout[after] in "pn":
+            strides[after] = strides[one] * n.shape[one]
+    for one, after, flag in reversed(pairs):
+        if flag == "m" and layout[one] in "pn":
+            strides[one] = strides[after] * n.shape[after]
+    return tuple(strides)
 
 
 def _view_ranks(view: View, base: Ranks) -> Ranks:

@@ -23,7 +23,7 @@ Axes = frozenset[int]
 
 def split(graph: Graph) -> Graph:
     """The graph with such reductions in two steps."""
-    rows = _row_axes(graph)
+    rows = row_axes(graph)
     parts = {n: rows[n.args[0]] for n in graph.nodes if _is_split(n, rows)}
     if not parts:
         return graph
@@ -37,7 +37,7 @@ def split(graph: Graph) -> Graph:
     return rebuild(graph, rewrite)
 
 
-def _row_axes(graph: Graph) -> dict[Node, Axes]:
+def row_axes(graph: Graph) -> dict[Node, Axes]:
     """For each node the axes along which a reduction's result in it is broadcast."""
     rows: dict[Node, Axes] = {}
     reduced: set[Node] = set()

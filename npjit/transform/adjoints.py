@@ -12,18 +12,21 @@ rule for the whole kind.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from npjit.core import view as views
 from npjit.core.graph import Block, Node, TensorType, Weight
-from npjit.core.op import Gather, Kind
-from npjit.core.size import Shape, Size
-from npjit.core.view import Along, At, Cut, Entry, View
+from npjit.core.op import CONTROL, Gather, Kind
+from npjit.core.size import Shape
+from npjit.core.view import Along, Cut, View
 from npjit.ops import build, kinds
+from npjit.ops.errors import NotCaptured
 from npjit.ops.scatter import SCATTER_ADD
 from npjit.ops.tracer import Cell, Tracer, as_node
+from npjit.transform.embed import embed
 
 Gradients = Sequence[Node | None]
 Wanted = tuple[bool, ...]
@@ -36,10 +39,14 @@ class NotDifferentiable(TypeError):
 
 def adjoint(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
     """The gradients of the node's arguments, given that of its result."""
+    if node.op.kind in CONTROL:
+        raise NotCaptured("the gradient of a traced loop or branch", node.where)
     rule = _ADJOINTS.get(node.op.kind)
     if rule is None:
         raise _missing(node)
-    return rule(block, node, g, wanted)
+    gradients = rule(block, node, g, wanted)
+    # further arguments are indices, which have none
+    return [*gradients, *[None] * (len(node.args) - len(gradients))]
 
 
 def wrap(block: Block, node: Node) -> Tracer:
@@ -91,8 +98,7 @@ def _nodes(block: Block, values: Sequence[Any]) -> Gradients:
 def _view(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
     v: View = node.params
     g = _sum_axes(block, g, [i for i in _unused(v) if v.shape[i] != 1])
-    (x,) = node.args
-    return [_unpadded(block, g, v, x) or _scattered(block, g, v, x)]
+    return [embed(block, g, v) or _scattered(block, g, v)]
 
 
 def _unused(v: View) -> list[int]:
@@ -106,43 +112,10 @@ def _sum_axes(block: Block, g: Node, axes: list[int]) -> Node:
     return as_node(block, np.sum(wrap(block, g), axis=tuple(axes), keepdims=True))
 
 
-def _unpadded(block: Block, g: Node, v: View, x: Node) -> Node | None:
-    """The adjoint as flips, moved axes and zero padding; None for diagonals and longer steps."""
-    along = [d for d in v.dims if isinstance(d, Along)]
-    if len({d.axis for d in along}) < len(along) or any(d.step not in (1, -1) for d in along):
-        return None
-    moved: list[Entry] = [At(0)] * len(g.shape)
-    shape: list[Size] = []
-    widths: list[tuple[Size, Size]] = []
-    for place, (d, n) in enumerate(zip(v.dims, v.base, strict=True)):
-        if isinstance(d, At):
-            shape.append(1)
-            first = d.index
-        else:
-            length = v.shape[d.axis]
-            first = d.start if d.step == 1 else d.start - length + 1
-            moved[d.axis] = Along(0 if d.step == 1 else length - 1, d.step, place)
-            shape.append(length)
-        widths.append((first, n - first - shape[-1]))
-    g = build.view(block, g, View(g.shape, tuple(moved), tuple(shape)))
-    return _pad(block, g, widths, x)
-
-
-def _pad(block: Block, g: Node, widths: list[tuple[Size, Size]], x: Node) -> Node:
-    """Zeros around g, so that it has x's shape."""
-    known = block.sizes
-    if all(known.eq(w, 0) for pair in widths for w in pair):
-        return build.same_shape(block, g, x.shape)
-    return block.add(kinds.PAD, (g,), tuple(widths), TensorType(x.shape, g.dtype))
-
-
-def _scattered(block: Block, g: Node, v: View, x: Node) -> Node:
+def _scattered(block: Block, g: Node, v: View) -> Node:
     """The adjoint of any view that takes no element twice: g stored through the view into zeros."""
-    shape = tuple(n if i in v.axes_used() else 1 for i, n in enumerate(v.shape))
-    type_ = TensorType(x.shape, g.dtype)
-    cell = _cell(block, zeros(block, x.shape, g.dtype))
-    target = View(v.base, v.dims, shape)
-    return block.add(kinds.UPDATE, (cell, g), target, type_)
+    cell = _cell(block, zeros(block, v.base, g.dtype))
+    return block.add(kinds.UPDATE, (cell, g), replace(v, shape=g.shape), cell.type)
 
 
 def _cell(block: Block, node: Node) -> Node:
@@ -154,7 +127,7 @@ def _reshape(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
 
 
 def _pad_adjoint(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
-    (x,) = node.args
+    x = node.args[0]
     cuts = [Cut(before, 1, n) for (before, _), n in zip(node.params, x.shape, strict=True)]
     return [build.view(block, g, views.index(node.shape, cuts))]
 
@@ -164,7 +137,7 @@ def _gather(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
     type_ = TensorType(base.shape, g.dtype)
     start = zeros(block, base.shape, g.dtype)
     added = block.add(SCATTER_ADD, (start, g, *indices), node.params, type_)
-    return [added, *[None] * len(indices)]
+    return [added]
 
 
 def _scatter(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
@@ -174,7 +147,7 @@ def _scatter(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
     _, value, *indices = node.args
     params: Gather = node.params
     picked = block.add(kinds.GATHER, (g, *indices), params, TensorType(value.shape, g.dtype))
-    return [g, picked, *[None] * len(indices)]
+    return [g, picked]
 
 
 # ---------------------------------------------------------------- storage
@@ -186,13 +159,13 @@ def _same(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
 
 def _update(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
     """The new elements' gradient is read through the view; the old elements there have none."""
-    base, value = node.args
+    base, value = node.args[:2]
     v: View = node.params
     for_value = build.view(block, g, v) if wanted[1] else None
     if not wanted[0] or _covers(block, v):
         return [None, for_value]
-    zero = zeros(block, value.shape, g.dtype)
-    rest = block.add(kinds.UPDATE, (_cell(block, g), zero), v, TensorType(base.shape, g.dtype))
+    new = (_cell(block, g), zeros(block, value.shape, g.dtype))
+    rest = block.add(kinds.UPDATE, new, v, TensorType(base.shape, g.dtype))
     return [rest, for_value]
 
 

@@ -246,6 +246,6 @@ def _leave(result: Any, points: Sequence[_Point]) -> Any:
         if value.cell not in home:
             raise NotCaptured("grad of a function that returns its argument reshaped")
         outer = home[value.cell]
-        return outer if value.view is None else outer.through(value.view)
+        return outer if value.window is None else outer.through(value.window)
 
     return tree_map(rename, result)

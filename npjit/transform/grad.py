@@ -21,6 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from npjit.core.graph import Block, Node, reachable
+from npjit.core.op import CONTROL
 from npjit.core.size import text
 from npjit.ops import build
 from npjit.ops.tracer import as_node
@@ -62,7 +63,8 @@ def _active(block: Block, output: Node, wrt: set[Node]) -> dict[Node, None]:
     needed = reachable([output])
     path: dict[Node, None] = {}
     for n in block.nodes:
-        if n not in needed or n.dtype.kind not in "fc":
+        # the type of a control node says nothing: its results come through further nodes
+        if n not in needed or (n.dtype.kind not in "fc" and n.op.kind not in CONTROL):
             continue
         if n in wrt or any(a in path for a in n.args):
             path[n] = None

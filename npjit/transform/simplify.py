@@ -14,20 +14,23 @@ an op stands in its row: `neutral`, `involution`, `conversion`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from npjit.core.assume import Assumptions
+from npjit.core.assume import Assumptions, Guard
+from npjit.core.control import Cond, Loop, While
 from npjit.core.graph import Block, Concrete, Graph, Node, TensorType, Weight
-from npjit.core.op import Kind, Literal, Op
+from npjit.core.op import Bind, Kind, Literal, Op
 from npjit.core.size import Expr
 from npjit.core.view import Along, At, Cut, View, index
 from npjit.ops import build, kinds
+from npjit.transform.literal import is_zero, literal_of
 from npjit.transform.locate import APART, locate
+from npjit.transform.select import select_updates
 from npjit.transform.storage import remove_storage
 
 DType = np.dtype[Any]
@@ -49,9 +52,10 @@ class Question:
 Rule = Callable[[Question], Node | None]
 
 
-def simplify(graph: Graph) -> Graph:
-    """The graph with every rule applied and unneeded storage removed."""
-    return _rewrite(remove_storage(_rewrite(graph)))
+def simplify(graph: Graph, guards: Sequence[Guard] = ()) -> Graph:
+    """The graph with every rule applied and unneeded storage removed; `guards` hold around it."""
+    smaller = select_updates(remove_storage(_rewrite(graph, guards)))
+    return _rewrite(smaller, guards)
 
 
 def answer(q: Question) -> Node:
@@ -63,9 +67,9 @@ def answer(q: Question) -> Node:
     return q.block.add(q.op, q.args, q.params, q.type)
 
 
-def _rewrite(graph: Graph) -> Graph:
+def _rewrite(graph: Graph, guards: Sequence[Guard]) -> Graph:
     """One walk over the nodes, arguments before users."""
-    block = Block(sizes=Assumptions.given(graph.guards))
+    block = Block(sizes=Assumptions.given([*guards, *graph.guards]))
     users = graph.users()
     outputs = set(graph.outputs)
     shared: set[Node] = set()
@@ -77,13 +81,14 @@ def _rewrite(graph: Graph) -> Graph:
         new[n] = answer(Question(block, n.op, args, params, type_, shared))
         if n in outputs or len(users[n]) > 1:
             shared.add(new[n])
-    return Graph.of(
+    made = Graph.of(
         block,
         [new[n] for n in graph.inputs],
         [build.weigh(block, new[n], n.type.weight) for n in graph.outputs],
         [(i, new[n]) for i, n in graph.writes],
         graph.sources,
     )
+    return replace(made, guards=graph.guards)
 
 
 def _plain(n: Node, known: Assumptions) -> TensorType:
@@ -95,14 +100,18 @@ def _plain(n: Node, known: Assumptions) -> TensorType:
 
 
 def _respelled(value: Any, known: Assumptions) -> Any:
-    """Params or a shape with sizes that a guard makes equal spelled alike."""
+    """Params or a shape with equal sizes spelled alike; nested graphs are simplified."""
+    if isinstance(value, Graph):
+        return simplify(value, known.guards)
+    if isinstance(value, Loop | While | Cond | Bind):
+        parts = {f.name: _respelled(getattr(value, f.name), known) for f in fields(value)}
+        return replace(value, **parts)
     if isinstance(value, Expr):
         return known.normal(value)
     if isinstance(value, tuple):
         return tuple(_respelled(v, known) for v in value)
     if isinstance(value, View):
-        parts = (_respelled(p, known) for p in (value.base, value.dims, value.shape))
-        return View(*parts)
+        return View(*(_respelled(p, known) for p in (value.base, value.dims, value.shape)))
     if isinstance(value, At):
         return At(_respelled(value.index, known))
     if isinstance(value, Along):
@@ -115,13 +124,6 @@ def _respelled(value: Any, known: Assumptions) -> Any:
 # ---------------------------------------------------------------- constants
 
 
-def _literal(node: Node) -> Literal | None:
-    """The one constant that all elements of the node are."""
-    if node.op.kind is Kind.VIEW:
-        (node,) = node.args
-    return node.params if node.op.kind is Kind.CONST else None
-
-
 def _filled(q: Question, literal: Literal) -> Node:
     """An answer in which every element is the constant."""
     type_ = TensorType((), q.type.dtype, Weight.SCALAR)
@@ -131,7 +133,7 @@ def _filled(q: Question, literal: Literal) -> Node:
 
 def fold(q: Question) -> Node | None:
     """An elementwise operation on constants is computed now."""
-    literals = [_literal(a) for a in q.args]
+    literals = [literal_of(a) for a in q.args]
     if not q.args or None in literals:
         return None
     node = Node(q.op, q.args, q.params, replace(q.type, shape=()), "")
@@ -146,8 +148,8 @@ def fold(q: Question) -> Node | None:
 
 def keep_constant(q: Question) -> Node | None:
     """Moving equal elements changes nothing, and neither does padding zeros with zeros."""
-    literal = _literal(q.args[0])
-    if literal is None or (q.op.kind is Kind.PAD and any(literal.data)):
+    literal = literal_of(q.args[0])
+    if literal is None or (q.op.kind is Kind.PAD and not is_zero(literal)):
         return None
     return _filled(q, literal)
 
@@ -161,7 +163,7 @@ def drop_neutral(q: Question) -> Node | None:
         other = q.args[1 - position]
         if other.dtype != q.type.dtype or other.dtype.kind not in "iuf":
             continue
-        if _literal(q.args[position]) == Literal.of(number, q.args[position].dtype):
+        if literal_of(q.args[position]) == Literal.of(number, q.args[position].dtype):
             return other
     return None
 
@@ -210,10 +212,10 @@ def merge_view(q: Question) -> Node | None:
 
 def look_into_pad(q: Question) -> Node | None:
     """A view of padded values that shows the values alone, or the zeros alone."""
-    (padded,) = q.args
+    padded = q.args[0]
     if padded.op.kind is not Kind.PAD:
         return None
-    (inner,) = padded.args
+    inner = padded.args[0]
     cuts = [Cut(before, 1, n) for (before, _), n in zip(padded.params, inner.shape, strict=True)]
     found = locate(q.params, index(padded.shape, cuts), q.block.sizes)
     if found is None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from npjit.core.assume import Assumptions
 from npjit.core.graph import Block, Graph, Node
-from npjit.core.op import Kind
+from npjit.core.op import CONTROL, Kind
 from npjit.core.view import View, identity
 from npjit.ops import build
 from npjit.transform.locate import APART, locate
@@ -70,7 +70,7 @@ class _Search:
                 reads.append(user.params)
             elif user in self.removable and user.args[0] is n:
                 reads += self.passed[user]
-            elif user.op.kind is Kind.UPDATE and user.args[0] is n:
+            elif user.op.kind in CONTROL or (user.op.kind is Kind.UPDATE and user.args[0] is n):
                 return None
             else:
                 reads.append(whole)

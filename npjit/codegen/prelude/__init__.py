@@ -15,8 +15,9 @@ Operators  C++ + - * and unary - work for every type but b1 (the result on narro
            order), & | ^ ~ for ints and & | ^ ! for b1. f16 computes in f32 and rounds after each.
            f16 and cplx also have += *=.
 
-Functions are `static inline`, overloaded by type, named nj_<NumPy's name>. R: f16 f32 f64. I: the
+Functions are inlined always, overloaded by type, named nj_<NumPy's name>. R: f16 f32 f64. I: the
 ints. C: c64 c128. A function of two arguments takes both of one type: cast first with nj_cast.
+Join conditions by & and |: && and || are branches, which keep a loop scalar.
 
 Casts      To nj_cast<To>(From)            every pair of types, NumPy's result for NaN and overflow
            b1 nj_truth(u8 byte)            the b1 that a byte of a b1 array stands for
@@ -48,18 +49,19 @@ Reductions nj_cascade<T> s;                pairwise sum of f32 f64 c64 c128, err
              }
              s.total()                         0 when nothing was pushed
            nj_lowest<T>() nj_highest<T>()      where a max, a min starts (-inf, the smallest int)
-           nj_or_nan(extreme, flag) -> R       NaN if flag: max by lanes ignores NaN, so reduce
-                                               (max : t) beside (| : flag), flag |= (v != v), with
-                                               an i32 flag for f32 and an i64 flag for f64
+           nj_seen<sign>(v), nj_extreme<sign>(t, flag)   a max (sign 1) or min (-1) by lanes ignores
+                                               NaN: reduce (max : t) beside (| : flag), with
+                                               flag |= nj_seen<sign>(v), an i64 for f64, else an i32
            nj_argument<T, sign> s;             argmax (1), argmin (-1): first occurrence, NaN wins
              s.push(const T* values, i64 count, i64 first_position); s.at
 Indices    nj_wrap_index(i64 i, i64 n, i32* failed) -> i64             the cold path of a check
            nj_size_floordiv nj_size_mod nj_size_min nj_size_max (i64, i64) -> i64
+           nj_size_select(i, a, b) -> i64                              a where i >= 0, else b
 Products   nj_multiply_add(x, y, z)            x * y + z for f32 f64, fused where the machine can
            nj_dot<T>(n, a, sa, b, sb) -> T     (T b1: u8 arrays, u8 result)
            nj_gemv<T>(m, n, a, a0, a1, x, sx, y, sy)                   y[m] = a[m, n] x[n]
            nj_gemm<T>(m, n, k, a, a0, a1, b, b0, b1, c, c0, c1)        c[m, n] = a[m, k] b[k, n]
-           nj_matmul<T>(api, m, n, k, a, a0, a1, b, b0, b1, c, c0, c1) the same through BLAS when it pays
+           nj_matmul<T>(api, m, n, k, a, a0, a1, b, b0, b1, c, c0, c1) the same, BLAS if large
            strides in elements, any T (ints wrap, b1 is or of and, f16 sums in f32)
 
 A paragraph of a header ends at a blank line and defines the names that its lines at the margin
@@ -68,7 +70,7 @@ declare. `// without sin` in its first line keeps it for compilers that cannot c
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,7 +78,11 @@ from pathlib import Path
 _HEADERS: tuple[tuple[str, frozenset[str]], ...] = (
     ("types.h", frozenset()),
     ("core.h", frozenset()),
-    ("polynomial.h", frozenset()),
+    ("integer.h", frozenset()),
+    ("float.h", frozenset()),
+    ("series.h", frozenset()),
+    ("exponential.h", frozenset()),
+    ("circular.h", frozenset()),
     ("math.h", frozenset()),
     ("reduce.h", frozenset()),
     ("linalg.h", frozenset()),
@@ -102,9 +108,9 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _DECLARED = re.compile(
     r"^(?:template <[^;{}]*?>\s*)?(?:NJ_INLINE|static|__attribute__|f32|f64|double|float)"
     r"[^;{}=]*?(\bnj_\w+)\("
-    r"|^(?:template <.*?> )?struct (\w+)"
-    r"|^template <> inline \w+ (nj_\w+)"
-    r"|^template <class T> using (\w+)"
+    r"|^(?:template <[^;{}]*?>\s*)?struct (\w+)"
+    r"|^template <>\s+(?:NJ_INLINE|inline) \w+ (nj_\w+)"
+    r"|^(?:template <[^;{}]*?>\s*)?using (\w+)"
     r"|^typedef .*?(\w+);"
     r"|^#\s*define (\w+)"
     r"|^static const .*?(\w+)\[",
@@ -127,7 +133,11 @@ def prelude_text(code: str, vector: Iterable[str] = ()) -> str:
     """The part of the prelude that `code` needs, when `vector` lists what libmvec offers."""
     vector = frozenset(vector)
     own = [p for p in _paragraphs() if p.without not in vector]
-    paragraphs = [*own[:2], *_declarations(vector), *own[2:]]
+    return select(code, [*own[:2], *_declarations(vector), *own[2:]])
+
+
+def select(code: str, paragraphs: Sequence[Paragraph]) -> str:
+    """The paragraphs that define what `code` uses, and what those use, in the given order."""
     needed = set(_IDENTIFIER.findall(code))
     taken: set[int] = set()
     grew = True
@@ -156,7 +166,7 @@ def _declarations(vector: frozenset[str]) -> tuple[Paragraph, ...]:
         arguments = f"{kind}, {kind}" if base in _TWO_ARGUMENTS else kind
         attributes = '__attribute__((simd("notinbranch"), const, nothrow))'
         declared = f'nj_{numpy_names.get(base, base)}({arguments}) __asm__("{name}");'
-        found.append(_parse(f"{attributes} {kind} {declared}", frozenset()))
+        found.append(parse(f"{attributes} {kind} {declared}", frozenset()))
     return tuple(found)
 
 
@@ -166,11 +176,12 @@ def _paragraphs() -> tuple[Paragraph, ...]:
     found = []
     for name, types in _HEADERS:
         _, *texts = (folder / name).read_text().split("\n\n")
-        found += [_parse(text.strip("\n"), types) for text in texts]
+        found += [parse(text.strip("\n"), types) for text in texts]
     return tuple(found)
 
 
-def _parse(text: str, types: frozenset[str]) -> Paragraph:
+def parse(text: str, types: frozenset[str]) -> Paragraph:
+    """A paragraph of a header that is for units which mention one of `types`."""
     condition = re.match(r"// without (\w+)\n", text)
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("//")]
     body = "\n".join(lines)

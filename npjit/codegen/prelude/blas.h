@@ -11,7 +11,8 @@ struct nj_layout {
 static inline nj_layout nj_blas_layout(i64 rows, i64 columns, i64 s0, i64 s1) {
   const i64 row = nj_size_max(1, columns);
   const i64 column = nj_size_max(1, rows);
-  if ((s1 == 1 || columns <= 1) && (s0 >= row || rows <= 1)) return {111, rows <= 1 ? row : s0};
+  if ((s1 == 1 || columns <= 1) && (s0 >= row || rows <= 1))
+    return {111, rows <= 1 ? row : s0};
   if ((s0 == 1 || rows <= 1) && (s1 >= column || columns <= 1)) {
     return {112, columns <= 1 ? column : s1};
   }
@@ -19,19 +20,22 @@ static inline nj_layout nj_blas_layout(i64 rows, i64 columns, i64 s0, i64 s1) {
 }
 
 // Where npjit_api::blas has a type's functions, and how it takes a scalar.
-template <class T> struct nj_blas {
+template <class T>
+struct nj_blas {
   static const i32 gemm = -1;
   static const i32 gemv = -1;
   typedef T scalar;
   static scalar pass(const T& x) { return x; }
 };
-template <> struct nj_blas<f64> {
+template <>
+struct nj_blas<f64> {
   static const i32 gemm = 0;
   static const i32 gemv = 4;
   typedef f64 scalar;
   static scalar pass(const f64& x) { return x; }
 };
-template <> struct nj_blas<f32> {
+template <>
+struct nj_blas<f32> {
   static const i32 gemm = 1;
   static const i32 gemv = 5;
   typedef f32 scalar;
@@ -46,7 +50,8 @@ static inline b1 nj_blas_gemv(const npjit_api* api, i64 m, i64 k, const T* a, i6
   typedef void (*call)(i32, i32, i64, i64, scalar, const T*, i64, const T*, i64, scalar, T*, i64);
   const nj_layout layout = nj_blas_layout(m, k, sa0, sa1);
   const call gemv = (call)api->blas[nj_blas<T>::gemv];
-  if (gemv == nullptr || layout.order == 0 || sx <= 0 || sy <= 0) return false;
+  if (gemv == nullptr || layout.order == 0 || sx <= 0 || sy <= 0)
+    return false;
   const b1 plain = layout.order == 111;
   const T one = nj_cast<T>(1.0);
   const T zero = nj_cast<T>(0.0);
@@ -65,13 +70,15 @@ static inline b1 nj_blas_gemm(const npjit_api* api, i64 m, i64 n, i64 k, const T
   const nj_layout lb = nj_blas_layout(k, n, sb0, sb1);
   const nj_layout lc = nj_blas_layout(m, n, sc0, sc1);
   const call gemm = (call)api->blas[nj_blas<T>::gemm];
-  if (gemm == nullptr || la.order == 0 || lb.order == 0 || lc.order == 0) return false;
+  if (gemm == nullptr || la.order == 0 || lb.order == 0 || lc.order == 0)
+    return false;
   const T one = nj_cast<T>(1.0);
   const T zero = nj_cast<T>(0.0);
   const scalar alpha = nj_blas<T>::pass(one);
   const scalar beta = nj_blas<T>::pass(zero);
   if (lc.order == 111) {
-    gemm(101, la.order, lb.order, m, n, k, alpha, a, la.leading, b, lb.leading, beta, c, lc.leading);
+    gemm(101, la.order, lb.order, m, n, k, alpha, a, la.leading, b, lb.leading, beta, c,
+         lc.leading);
   } else {
     // column-major: 102 exchanges what plain and transposed mean
     gemm(102, 223 - la.order, 223 - lb.order, m, n, k, alpha, a, la.leading, b, lb.leading, beta, c,
@@ -87,8 +94,10 @@ static inline void nj_matmul(const npjit_api* api, i64 m, i64 n, i64 k, const nj
                              nj_stored<T>* c, i64 sc0, i64 sc1) {
   if constexpr (nj_blas<T>::gemm >= 0) {
     const b1 large = k > 0 && m * n > 0 && m * n * k > 4096;
-    if (large && n == 1 && m > 1 && nj_blas_gemv<T>(api, m, k, a, sa0, sa1, b, sb0, c, sc0)) return;
-    if (large && m == 1 && n > 1 && nj_blas_gemv<T>(api, n, k, b, sb1, sb0, a, sa1, c, sc1)) return;
+    if (large && n == 1 && m > 1 && nj_blas_gemv<T>(api, m, k, a, sa0, sa1, b, sb0, c, sc0))
+      return;
+    if (large && m == 1 && n > 1 && nj_blas_gemv<T>(api, n, k, b, sb1, sb0, a, sa1, c, sc1))
+      return;
     if (large && m > 1 && n > 1 &&
         nj_blas_gemm<T>(api, m, n, k, a, sa0, sa1, b, sb0, sb1, c, sc0, sc1)) {
       return;

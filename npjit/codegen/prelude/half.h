@@ -40,18 +40,31 @@ NJ_INLINE b1 operator>(f16 a, f16 b) { return nj_widen(a) > nj_widen(b); }
 NJ_INLINE b1 operator>=(f16 a, f16 b) { return nj_widen(a) >= nj_widen(b); }
 
 // Integers go through f32, so large ones round twice: NumPy does so.
-template <class From> NJ_INLINE f16 nj_convert(f16*, From x) { return nj_narrow((f32)x); }
+template <class From>
+NJ_INLINE f16 nj_convert(f16*, From x) {
+  return nj_narrow((f32)x);
+}
 NJ_INLINE f16 nj_convert(f16*, f64 x) { return nj_narrow(x); }
-template <class To> NJ_INLINE To nj_cast(f16 x) {
+template <class To>
+NJ_INLINE To nj_cast(f16 x) {
   return nj_convert((To*)nullptr, nj_widen(x));
 }
-template <> inline u32 nj_cast<u32>(f16 x) { return (u32)(i64)nj_widen(x); }
+template <>
+inline u32 nj_cast<u32>(f16 x) {
+  return (u32)(i64)nj_widen(x);
+}
 
 NJ_INLINE f32 nj_round_half(f32 x) { return nj_widen(nj_narrow(x)); }
 
-template <> inline f16 nj_lowest<f16>() { return f16{0xfc00}; }
+template <>
+inline f16 nj_lowest<f16>() {
+  return f16{0xfc00};
+}
 
-template <> inline f16 nj_highest<f16>() { return f16{0x7c00}; }
+template <>
+inline f16 nj_highest<f16>() {
+  return f16{0x7c00};
+}
 
 NJ_INLINE b1 nj_isinf(f16 x) { return (x.bits & 0x7fff) == 0x7c00; }
 
@@ -166,9 +179,7 @@ NJ_INLINE f16 nj_modf_whole(f16 x) { return nj_narrow(nj_modf_whole(nj_widen(x))
 
 NJ_INLINE f16 nj_frexp_mantissa(f16 x) { return nj_narrow(nj_frexp_mantissa(nj_widen(x))); }
 
-NJ_INLINE f16 nj_arctan2(f16 x, f16 y) {
-  return nj_narrow(nj_arctan2(nj_widen(x), nj_widen(y)));
-}
+NJ_INLINE f16 nj_arctan2(f16 x, f16 y) { return nj_narrow(nj_arctan2(nj_widen(x), nj_widen(y))); }
 
 NJ_INLINE f16 nj_power(f16 x, f16 y) { return nj_narrow(nj_power(nj_widen(x), nj_widen(y))); }
 
@@ -200,7 +211,8 @@ NJ_INLINE f16 nj_floor_divide(f16 x, f16 y) {
   return nj_narrow(nj_floor_divide(nj_widen(x), nj_widen(y)));
 }
 
-template <> struct nj_product<f16> {
+template <>
+struct nj_product<f16> {
   typedef f16 stored;
   typedef f32 sum;
   static sum load(stored a) { return nj_widen(a); }

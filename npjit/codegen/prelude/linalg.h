@@ -1,8 +1,9 @@
-// Small products, for sizes where a call to BLAS costs more than it gains and for types that it lacks.
-// Strides count elements. Integers wrap, b1 (stored as u8) is an or of ands, f16 sums in f32 and
-// rounds once, as NumPy's own loops do.
+// Small products, for sizes where a call to BLAS costs more than it gains and for types that it
+// lacks. Strides count elements. Integers wrap, b1 (stored as u8) is an or of ands, f16 sums in f32
+// and rounds once, as NumPy's own loops do.
 
-template <class T> struct nj_product {
+template <class T>
+struct nj_product {
   typedef T stored;
   typedef T sum;
   static sum load(stored a) { return a; }
@@ -10,13 +11,16 @@ template <class T> struct nj_product {
   static sum multiply_add(sum a, sum b, sum c) { return (T)(c + (T)(a * b)); }
   static stored finish(sum c) { return c; }
 };
-template <> inline f32 nj_product<f32>::multiply_add(f32 a, f32 b, f32 c) {
+template <>
+inline f32 nj_product<f32>::multiply_add(f32 a, f32 b, f32 c) {
   return nj_multiply_add(a, b, c);
 }
-template <> inline f64 nj_product<f64>::multiply_add(f64 a, f64 b, f64 c) {
+template <>
+inline f64 nj_product<f64>::multiply_add(f64 a, f64 b, f64 c) {
   return nj_multiply_add(a, b, c);
 }
-template <> struct nj_product<u16> {
+template <>
+struct nj_product<u16> {
   typedef u16 stored;
   typedef u16 sum;
   static sum load(stored a) { return a; }
@@ -25,7 +29,8 @@ template <> struct nj_product<u16> {
   static sum multiply_add(sum a, sum b, sum c) { return (u16)((u32)a * b + c); }
   static stored finish(sum c) { return c; }
 };
-template <> struct nj_product<b1> {
+template <>
+struct nj_product<b1> {
   typedef u8 stored;
   typedef b1 sum;
   static sum load(stored a) { return a != 0; }
@@ -34,35 +39,43 @@ template <> struct nj_product<b1> {
   static stored finish(sum c) { return c; }
 };
 
-template <class T> using nj_stored = typename nj_product<T>::stored;
-
-// Eight sums: the order of the additions is fixed, and the compiler may keep them in one vector.
 template <class T>
-NJ_INLINE nj_stored<T> nj_dot(i64 n, const nj_stored<T>* a, i64 sa, const nj_stored<T>* b,
-                                  i64 sb) {
+using nj_stored = typename nj_product<T>::stored;
+
+// The order of the additions is fixed, and the compiler keeps the lanes in one or a few vectors.
+template <i64 lanes, class T>
+NJ_INLINE nj_stored<T> nj_dot_by_lanes(i64 n, const nj_stored<T>* a, i64 sa, const nj_stored<T>* b,
+                                       i64 sb) {
   typedef nj_product<T> product;
-  typename product::sum lane[8] = {};
+  typename product::sum lane[lanes] = {};
   i64 i = 0;
   if (sa == 1 && sb == 1) {
-    for (; i + 8 <= n; i += 8) {
-      for (i64 j = 0; j < 8; ++j) {
+    for (; i + lanes <= n; i += lanes) {
+      for (i64 j = 0; j < lanes; ++j) {
         lane[j] = product::multiply_add(product::load(a[i + j]), product::load(b[i + j]), lane[j]);
       }
     }
   }
   for (; i < n; ++i) {
-    typename product::sum& sum = lane[i & 7];
+    typename product::sum& sum = lane[i % lanes];
     sum = product::multiply_add(product::load(a[i * sa]), product::load(b[i * sb]), sum);
   }
-  for (i64 half = 4; half > 0; half /= 2) {
-    for (i64 j = 0; j < half; ++j) lane[j] = product::add(lane[j], lane[j + half]);
+  for (i64 half = lanes / 2; half > 0; half /= 2) {
+    for (i64 j = 0; j < half; ++j) {
+      lane[j] = product::add(lane[j], lane[j + half]);
+    }
   }
   return product::finish(lane[0]);
 }
 
+template <class T>
+NJ_INLINE nj_stored<T> nj_dot(i64 n, const nj_stored<T>* a, i64 sa, const nj_stored<T>* b, i64 sb) {
+  return n < 128 ? nj_dot_by_lanes<8, T>(n, a, sa, b, sb) : nj_dot_by_lanes<32, T>(n, a, sa, b, sb);
+}
+
 // A strip of a row of c stays in registers while k runs.
 template <class T>
-NJ_INLINE void nj_gemm(i64 m, i64 n, i64 k, const nj_stored<T>* a, i64 sa0, i64 sa1,
+static inline void nj_gemm(i64 m, i64 n, i64 k, const nj_stored<T>* a, i64 sa0, i64 sa1,
                            const nj_stored<T>* b, i64 sb0, i64 sb1, nj_stored<T>* c, i64 sc0,
                            i64 sc1) {
   typedef nj_product<T> product;
@@ -84,14 +97,17 @@ NJ_INLINE void nj_gemm(i64 m, i64 n, i64 k, const nj_stored<T>* a, i64 sa0, i64 
           }
         }
       }
-      for (i64 j = 0; j < count; ++j) c[i * sc0 + (first + j) * sc1] = product::finish(sum[j]);
+      for (i64 j = 0; j < count; ++j)
+        c[i * sc0 + (first + j) * sc1] = product::finish(sum[j]);
     }
   }
 }
 
 template <class T>
-NJ_INLINE void nj_gemv(i64 m, i64 n, const nj_stored<T>* a, i64 sa0, i64 sa1,
+static inline void nj_gemv(i64 m, i64 n, const nj_stored<T>* a, i64 sa0, i64 sa1,
                            const nj_stored<T>* x, i64 sx, nj_stored<T>* y, i64 sy) {
-  if (sa0 == 1 && sa1 != 1) return nj_gemm<T>(1, m, n, x, 0, sx, a, sa1, sa0, y, 0, sy);
-  for (i64 i = 0; i < m; ++i) y[i * sy] = nj_dot<T>(n, a + i * sa0, sa1, x, sx);
+  if (sa0 == 1 && sa1 != 1)
+    return nj_gemm<T>(1, m, n, x, 0, sx, a, sa1, sa0, y, 0, sy);
+  for (i64 i = 0; i < m; ++i)
+    y[i * sy] = nj_dot<T>(n, a + i * sa0, sa1, x, sx);
 }

@@ -1,6 +1,7 @@
 // Reductions: pairwise sums, identities of extremes, and the positions of extremes.
 
-// A sum of this many values by vector lanes goes through at most 16 roundings and a few for the lanes.
+// A sum of this many values by vector lanes goes through at most 16 roundings and a few for the
+// lanes.
 #if defined(__AVX512F__)
 #define NJ_VECTOR_BYTES 64
 #elif defined(__AVX__)
@@ -10,13 +11,16 @@
 #endif
 #define NJ_BLOCK(T) ((i64)(16 * NJ_VECTOR_BYTES / sizeof(T)))
 
-// Merges the sums of blocks like the digits of a binary counter: error at most NumPy's pairwise sum.
-template <class T> struct nj_cascade {
+// Merges the sums of blocks like the digits of a binary counter: error at most NumPy's pairwise
+// sum.
+template <class T>
+struct nj_cascade {
   T level[64];
   u64 count = 0;
   void push(T block) {
     i32 k = 0;
-    for (u64 c = count++; c & 1; c >>= 1) block = level[k++] + block;
+    for (u64 c = count++; c & 1; c >>= 1)
+      block = level[k++] + block;
     level[k] = block;
   }
   T total() const {
@@ -24,7 +28,8 @@ template <class T> struct nj_cascade {
     i32 k = 0;
     b1 first = true;
     for (u64 c = count; c != 0; c >>= 1, ++k) {
-      if (!(c & 1)) continue;
+      if (!(c & 1))
+        continue;
       sum = first ? level[k] : level[k] + sum;
       first = false;
     }
@@ -33,35 +38,85 @@ template <class T> struct nj_cascade {
 };
 
 // What a maximum starts from, and a minimum: every value is at least, at most, this.
-template <class T> NJ_INLINE T nj_lowest() {
+template <class T>
+NJ_INLINE T nj_lowest() {
   return nj_integer<T>::is_signed ? (T)(1ull << (nj_integer<T>::width - 1)) : (T)0;
 }
-template <> inline b1 nj_lowest<b1>() { return false; }
-template <> inline f32 nj_lowest<f32>() { return -__builtin_inff(); }
-template <> inline f64 nj_lowest<f64>() { return -__builtin_inf(); }
+template <>
+inline b1 nj_lowest<b1>() {
+  return false;
+}
+template <>
+inline f32 nj_lowest<f32>() {
+  return -__builtin_inff();
+}
+template <>
+inline f64 nj_lowest<f64>() {
+  return -__builtin_inf();
+}
 
-template <class T> NJ_INLINE T nj_highest() {
+template <class T>
+NJ_INLINE T nj_highest() {
   const u64 ones = ~0ull >> (64 - nj_integer<T>::width);
   return (T)(nj_integer<T>::is_signed ? ones >> 1 : ones);
 }
-template <> inline b1 nj_highest<b1>() { return true; }
-template <> inline f32 nj_highest<f32>() { return __builtin_inff(); }
-template <> inline f64 nj_highest<f64>() { return __builtin_inf(); }
+template <>
+inline b1 nj_highest<b1>() {
+  return true;
+}
+template <>
+inline f32 nj_highest<f32>() {
+  return __builtin_inff();
+}
+template <>
+inline f64 nj_highest<f64>() {
+  return __builtin_inf();
+}
 
-// A maximum by lanes ignores NaN; `nan` (an i32 beside f32, an i64 beside f64) says that one was seen.
-NJ_INLINE f32 nj_or_nan(f32 extreme, i32 nan) { return nan ? __builtin_nanf("") : extreme; }
-NJ_INLINE f64 nj_or_nan(f64 extreme, i64 nan) { return nan ? __builtin_nan("") : extreme; }
+// A maximum (sign 1) or minimum (-1) by vector lanes ignores NaN, so flags of every value are joined
+// by |, in an i64 beside f64 and an i32 beside others: bit 0 says that one was NaN. clang starts its
+// lanes at the outermost finite number; bit 1 says that some value was not beyond that.
+template <class T>
+struct nj_flag {
+  typedef i32 type;
+};
+template <>
+struct nj_flag<f64> {
+  typedef i64 type;
+};
+
+template <i32 sign, class T>
+NJ_INLINE typename nj_flag<T>::type nj_seen(T v) {
+#ifdef __clang__
+  const T beyond = sign > 0 ? nj_lowest<T>() : nj_highest<T>();
+  return (typename nj_flag<T>::type)(v != v) | (typename nj_flag<T>::type)(v != beyond) << 1;
+#else
+  return v != v;
+#endif
+}
+
+template <i32 sign, class T>
+NJ_INLINE T nj_extreme(T extreme, i64 seen) {
+#ifdef __clang__
+  if (!(seen & 2)) {
+    return sign > 0 ? nj_lowest<T>() : nj_highest<T>();
+  }
+#endif
+  return seen & 1 ? nj_cast<T>(__builtin_nan("")) : extreme;
+}
 
 // The first position of the largest (sign 1) or smallest (sign -1) value; the first NaN beats all.
 // A block is searched only when its extreme, found by vector code, is better than all before.
-template <class T, i32 sign> struct nj_argument {
+template <class T, i32 sign>
+struct nj_argument {
   T best;
   i64 at = -1;
   b1 found_nan = false;
   static b1 better(T a, T b) { return sign > 0 ? a > b : a < b; }
   void take(const T* values, i64 count, i64 first) {
     for (i64 j = 0; j < count && !found_nan; ++j) {
-      if (at >= 0 && !better(values[j], best) && !(values[j] != values[j])) continue;
+      if (at >= 0 && !better(values[j], best) && !(values[j] != values[j]))
+        continue;
       best = values[j];
       at = first + j;
       found_nan = best != best;
@@ -69,7 +124,8 @@ template <class T, i32 sign> struct nj_argument {
   }
   // `count` values that stand at positions first, first + 1, ...
   void push(const T* values, i64 count, i64 first) {
-    if (count <= 0 || found_nan) return;
+    if (count <= 0 || found_nan)
+      return;
     if (at >= 0) {
       const T reference = best;
       i32 beaten = 0;
@@ -77,7 +133,8 @@ template <class T, i32 sign> struct nj_argument {
       for (i64 j = 0; j < count; ++j) {
         beaten |= better(values[j], reference) | (values[j] != values[j]);
       }
-      if (!beaten) return;
+      if (!beaten)
+        return;
     }
     take(values, count, first);
   }

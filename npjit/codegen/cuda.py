@@ -1,0 +1,63 @@
+"""Plans as CUDA: one source text with the functions of all kernels, and what to start for each launch.
+
+In: a `Plan`. Out: a `CudaModule`. Its functions are templates over index type, lanes of a thread and alignment, so a
+module compiles only those that actual sizes ask for:
+
+    module = print_cuda(plan)
+    module.source                                  template <class idx, i32 V, u64 A> __global__ void k0(...) {...}
+    module.configure(0, (1000,), {0: 256, 1: 512}) Configured(starts=(Start("k0<i32, 4, 0x24ull>", (1, 1), 256),))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from npjit.codegen.cpp_form import Form, choose
+from npjit.codegen.cuda_columns import ColumnsPrinter
+from npjit.codegen.cuda_held import HeldPrinter, can_hold
+from npjit.codegen.cuda_kernel import CudaPrinter
+from npjit.codegen.cuda_launch import Configured, Request
+from npjit.codegen.cuda_map import MapPrinter
+from npjit.codegen.cuda_prelude import cuda_prelude
+from npjit.codegen.cuda_rows import RowsPrinter
+from npjit.schedule.kernel import Kernel
+from npjit.schedule.plan import Plan
+
+# how the text must be compiled: no fused multiply-add, every function for the device
+OPTIONS = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space")
+
+
+@dataclass(frozen=True)
+class CudaModule:
+    """The text of a plan's kernels, and their host sides."""
+
+    source: str
+    kernels: tuple[CudaPrinter, ...]
+
+    def configure(
+        self, kernel: int, sizes: Sequence[int], addresses: Mapping[int, int]
+    ) -> Configured:
+        """What to start for one launch of a kernel: its sizes, and the addresses of its buffers."""
+        printer = self.kernels[kernel]
+        return printer.configure(Request(printer.kernel, sizes, addresses))
+
+
+def print_cuda(plan: Plan) -> CudaModule:
+    """The module of a plan."""
+    kernels = tuple(printer_for(k, f"k{i}") for i, k in enumerate(plan.kernels))
+    text = "\n".join(k.print() for k in kernels)
+    return CudaModule(f"{cuda_prelude(text)}\n{text}", kernels)
+
+
+def printer_for(kernel: Kernel, name: str) -> CudaPrinter:
+    """The printer of the kernel's form."""
+    form = choose(kernel)
+    if form is Form.MAP:
+        return MapPrinter(kernel, name)
+    has_rows = any(b.role == "row" for b in kernel.buffers)
+    if form in (Form.COLUMNS, Form.LANES) and not has_rows:
+        return ColumnsPrinter(kernel, name)
+    if can_hold(kernel):
+        return HeldPrinter(kernel, name)
+    return RowsPrinter(kernel, name)

@@ -1,0 +1,206 @@
+"""Rows that a group of threads keeps in registers: several phases, each element read once.
+
+In: a `Kernel` whose phases loop over the same axes and read the same elements again, such as a softmax. Out: one function
+for rows that fit (its `LANES` threads hold `ITEMS` packs each), and the functions of `cuda_rows` for longer ones.
+
+    template <..., i32 LANES, i32 ITEMS> __global__ void k0_held(...) {
+      nj_pack<f32, V> h0[ITEMS];                  the row, read once
+      ... k0_fold0 f0 = nj_join<LANES>(...);      its maximum
+      ... k0_fold1 f1 = nj_join<LANES>(...);      the sum of exp(h0 - maximum)
+    }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from npjit.codegen.cpp_phase import Levels
+from npjit.codegen.cuda_kernel import CudaPrinter
+from npjit.codegen.cuda_lanes import LanePrinter, Move, pack_variable
+from npjit.codegen.cuda_launch import Configured, Request, Start, power, up, widest
+from npjit.codegen.cuda_rows import RowsPrinter
+from npjit.schedule.kernel import Access, Kernel, Load, Phase, Store
+
+# 32-bit registers of a thread that rows may take
+_WORDS = 32
+_GROUPS = (32, 128, 256, 512, 1024)
+# threads of a block whose rows take a warp or less
+_SMALL = 128
+
+
+class HeldPrinter(CudaPrinter):
+    """See the module's docstring."""
+
+    def __init__(self, kernel: Kernel, name: str) -> None:
+        super().__init__(kernel, name)
+        self.long = RowsPrinter(kernel, name)
+        self.axes = next(p.axes for p in kernel.phases if p.axes)
+        self.held = held_loads(kernel)
+        self.loads: list[Move] = []
+
+    def print(self) -> str:
+        w = self.writer
+        rows = self._rows()
+        printers = self._printers(rows)
+        for number, printer in enumerate(printers):
+            folds = self.folds(printer)
+            if folds:
+                self.fold_struct(f"{self.name}_held{number}", folds)
+        block = f"LANES > 32 ? LANES : {_SMALL}"
+        with self.function("_held", ", i32 LANES, i32 ITEMS", block):
+            self.unpack()
+            w.line("const i32 place = threadIdx.x % LANES;")
+            w.line("const idx group = threadIdx.x / LANES;")
+            w.line(
+                f"const idx row = (idx)blockIdx.x * (LANES > 32 ? 1 : {_SMALL} / LANES) + group;"
+            )
+            w.line(f"if (row >= {self.items(self.kernel.outer)}) return;")
+            self.decode(self.kernel.outer, "row")
+            w.line(f"const idx n = {self.items(self.axes)};")
+            dtypes = [self.kernel.buffers[b].dtype for b in rows]
+            packs = [pack_variable(p, d) for p, d in zip(rows.values(), dtypes, strict=True)]
+            w.lines(
+                m.replace("[item]", "[ITEMS]") for m in (*map(Move.declare, self.loads), *packs)
+            )
+            self._load()
+            for number, printer in enumerate(printers):
+                self._phase(number, printer)
+        return f"{w}\n{self.long.print()}"
+
+    def _rows(self) -> dict[int, str]:
+        buffers = enumerate(self.kernel.buffers)
+        return {i: f"row{i}[item]" for i, b in buffers if b.role == "row"}
+
+    def _printers(self, rows: dict[int, str]) -> list[LanePrinter]:
+        """All phases, printed."""
+        names: dict[tuple[Access, object], str] = {}
+        packs: dict[int, str] = {}
+        for number, instr in self.held.items():
+            key = (instr.access, instr.dtype)
+            packs[number] = names.setdefault(key, f"h{len(names)}[item]")
+        level: dict[int, int] = {}
+        found = []
+        for phase in self.kernel.phases:
+            levels = Levels(phase.axes, level)
+            printer = LanePrinter(
+                self.values, phase, levels, self.slots, packs, rows, guard="place == 0"
+            )
+            printer.print()
+            level |= {n: 0 for n, _ in phase.body}
+            found.append(printer)
+        mover = LanePrinter(self.values, Phase((), ()), Levels(self.axes, {}), self.slots)
+        for (access, _), pack in names.items():
+            dtype = self.kernel.buffers[access.buffer].dtype
+            self.loads.append(mover.move(pack, access, dtype))
+        return found
+
+    def _load(self) -> None:
+        """Fill the packs that are held."""
+        w = self.writer
+        if not self.loads:
+            return
+        w.line("#pragma unroll")
+        with w.block("for (i32 item = 0; item < ITEMS; ++item)"), self._chunk():
+            last = self.axes[-1]
+            w.line(f"const idx x{last} = start{last};")
+            for m in self.loads:
+                w.line(m.load("nj_full()"))
+
+    @contextmanager
+    def _chunk(self) -> Iterator[None]:
+        """The item's chunk of the row, if there is one."""
+        self.writer.line("const idx chunk = (idx)item * LANES + place;")
+        with self.writer.block("if (chunk * V < n)"):
+            self.decode_chunk(self.axes, "chunk", f"({self.extent(self.axes[-1])} / V)")
+            yield
+
+    def _phase(self, number: int, printer: LanePrinter) -> None:
+        w = self.writer
+        printed, phase = printer.out, printer.phase
+        w.lines([*printed.levels[-1], *printed.levels[0]])
+        if not phase.axes:
+            return
+        folds = self.folds(printer)
+        struct, place = f"{self.name}_held{number}", f"f{number}"
+        if folds:
+            w.line(f"{struct} {place};")
+            w.line(f"{place}.start();")
+        w.line("#pragma unroll")
+        with w.block("for (i32 item = 0; item < ITEMS; ++item)"), self._chunk():
+            w.line("const nj_full count;")
+            self.lanes(printed, printer.moves, phase.axes[-1], (), self.takes(folds, phase, place))
+        if folds:
+            w.line(f"__shared__ {struct} parts{number}[LANES / 32 + 1];")
+            w.line(f"{place} = nj_join<LANES>({place}, parts{number});")
+            w.lines(self.finish(folds, place))
+
+    # ------------------------------------------------------------ launches
+
+    def configure(self, request: Request) -> Configured:
+        n = request.items(self.axes)
+        rows = request.items(self.kernel.outer)
+        width = widest(self.slots)
+        last = self.axes[-1]
+        while width > 1 and (
+            request.extent(last) % width or not request.are_aligned(self.slots, last, width)
+        ):
+            width //= 2
+        words = max(1, self._words())
+        found = shape_for(n, width, max(1, _WORDS // words))
+        if found is None or n == 0 or rows == 0:
+            return self.long.configure(request)
+        lanes, items = found
+        packed = request.packed(self.slots, last, width)
+        name = f"{self.name}_held<{request.index_type()}, {width}, {packed}, {lanes}, {items}>"
+        per_block = 1 if lanes > 32 else _SMALL // lanes
+        return Configured((Start(name, (up(rows, per_block), 1), max(lanes, _SMALL)),))
+
+    def _words(self) -> int:
+        """Registers per element of a row."""
+        rows = [b.dtype.itemsize for b in self.kernel.buffers if b.role == "row"]
+        return sum(up(m.dtype.itemsize, 4) for m in self.loads) + sum(up(r, 4) for r in rows)
+
+
+def shape_for(n: int, width: int, most: int) -> tuple[int, int] | None:
+    """Threads of a row and packs of a thread for n elements, at most `most` elements a thread; None: too many."""
+    if n <= 32 * width:
+        return min(32, power(up(n, width))), 1
+    for lanes in _GROUPS:
+        items = power(up(n, lanes * width))
+        if items * width <= most:
+            return lanes, items
+    return None
+
+
+def held_loads(kernel: Kernel) -> dict[int, Load]:
+    """Loads of elements of the outer index's own row that several phases read."""
+    seen: dict[tuple[Access, object], list[int]] = {}
+    loads: dict[int, Load] = {}
+    written: set[int] = set()
+    for number, phase in enumerate(kernel.phases):
+        for value, instr in phase.body:
+            if isinstance(instr, Load) and _is_row(kernel, instr, phase, written):
+                seen.setdefault((instr.access, instr.dtype), []).append(number)
+                loads[value] = instr
+        written |= {i.access.buffer for _, i in phase.body if isinstance(i, Store)}
+    again = {key for key, phases in seen.items() if len(set(phases)) > 1}
+    return {v: i for v, i in loads.items() if (i.access, i.dtype) in again}
+
+
+def _is_row(kernel: Kernel, instr: Load, phase: Phase, written: set[int]) -> bool:
+    strides = dict(instr.access.strides)
+    if not phase.axes or instr.within or instr.access.gathers or instr.access.buffer in written:
+        return False
+    if kernel.buffers[instr.access.buffer].role == "row" or strides.get(phase.axes[-1], 0) != 1:
+        return False
+    return any(strides.get(axis, 0) != 0 for axis in kernel.outer)
+
+
+def can_hold(kernel: Kernel) -> bool:
+    """Whether holding rows saves reading."""
+    looping: Sequence[Phase] = [p for p in kernel.phases if p.axes]
+    if not kernel.outer or len({p.axes for p in looping}) != 1:
+        return False
+    has_rows = any(b.role == "row" for b in kernel.buffers)
+    return has_rows or bool(held_loads(kernel))

@@ -1,0 +1,72 @@
+"""Kernels without reductions as CUDA: every thread does V neighbouring items of the last axis.
+
+In: a `Kernel` without inner axes. Out: one function; a thread's accesses are as wide as their addresses allow.
+
+    template <class idx, i32 V, u64 A> __global__ void __launch_bounds__(256) k0(const f32* mem0, f32* mem1, i64 size0) {
+      ... for (idx item = ...; item < chunks; item += step) { const idx start0 = item * V; ... }
+    }
+"""
+
+from __future__ import annotations
+
+from npjit.codegen.cpp_phase import Levels
+from npjit.codegen.cuda_kernel import BLOCK, CudaPrinter, merged
+from npjit.codegen.cuda_lanes import LanePrinter
+from npjit.codegen.cuda_launch import Configured, Request, Start, up, widest
+
+# the most blocks of a launch; threads step on to further items
+_BLOCKS = 2**30
+
+
+class MapPrinter(CudaPrinter):
+    """See the module's docstring."""
+
+    def print(self) -> str:
+        w = self.writer
+        axes = self.kernel.outer
+        last = axes[-1]
+        phase = merged(self.kernel.phases)
+        printer = LanePrinter(self.values, phase, Levels(axes, {}), self.slots)
+        printed = printer.print()
+        with self.function(""):
+            self.unpack()
+            w.line(f"const idx chunks = ({self.extent(last)} + V - 1) / V;")
+            w.line(f"const idx items = {factor_of(self.items(axes[:-1]))} * chunks;")
+            w.lines([*printed.levels[-1], *printed.levels[0]])
+            w.line(f"const idx step = (idx)gridDim.x * {BLOCK};")
+            first = f"(idx)blockIdx.x * {BLOCK} + threadIdx.x"
+            with w.block(f"for (idx item = {first}; item < items; item += step)"):
+                self.decode_chunk(axes, "item", "chunks")
+                with w.block("const auto body = [&](auto count)", "};"):
+                    self.lanes(printed, printer.moves, last)
+                w.line(f"const idx left = {self.extent(last)} - start{last};")
+                with w.block("if (left >= V)"):
+                    w.line("body(nj_full());")
+                with w.block("else"):
+                    w.line("body(nj_some{(i32)left});")
+        return str(w)
+
+    def configure(self, request: Request) -> Configured:
+        axes = self.kernel.outer
+        extent = request.extent(axes[-1])
+        width = widest(self.slots)
+        while width > 1 and (extent < width or not self._pays(request, width)):
+            width //= 2
+        items = request.items(axes[:-1]) * up(extent, width)
+        if items == 0:
+            return Configured(())
+        index = request.index_type()
+        packed = request.packed(self.slots, axes[-1], width)
+        name = f"{self.name}<{index}, {width}, {packed}>"
+        return Configured((Start(name, (min(up(items, BLOCK), _BLOCKS), 1), BLOCK),))
+
+    def _pays(self, request: Request, width: int) -> bool:
+        """Whether so many lanes a thread make most accesses wide."""
+        last = self.kernel.outer[-1]
+        aligned = [request.are_aligned([s], last, width) for s in self.slots]
+        return 2 * sum(aligned) >= len(aligned)
+
+
+def factor_of(text: str) -> str:
+    """A size's text, fit to stand beside *."""
+    return f"({text})" if " " in text else text

@@ -1,0 +1,82 @@
+"""The CUDA prelude: the functions that printed kernels call, for the device.
+
+In: the text of a module. Out: what it needs, ready to paste in front. Most of it is the C++ prelude's own text; the
+cuda_*.h headers hold what differs on the device, and their paragraphs stand for those that define the same names:
+
+    cuda_prelude("... v1 = nj_floor_divide(v0, s0); v2 = nj_sin(v3); ...")
+        types.h, nj_floor_divide of integer.h, and
+        NJ_INLINE f32 nj_sin(f32 x) { return sinf(x); }
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+from npjit.codegen.prelude import Paragraph, parse, select
+
+_COMPLEX = frozenset({"cplx", "c64", "c128"})
+_HALF = frozenset({"f16"})
+# every header in the order of its text, with the types that a module must mention to get it
+_HEADERS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("types.h", frozenset()),
+    ("cuda_base.h", frozenset()),
+    ("cuda_lanes.h", frozenset()),
+    ("cuda_join.h", frozenset()),
+    ("core.h", frozenset()),
+    ("integer.h", frozenset()),
+    ("float.h", frozenset()),
+    ("math.h", frozenset()),
+    ("cuda_half.h", _HALF),
+    ("half.h", _HALF),
+    ("complex.h", _COMPLEX),
+    ("cuda_complex.h", _COMPLEX),
+)
+# behind this header stand the functions of _MATH
+_BEFORE_MATH = "types.h"
+# NumPy's names of functions that CUDA has for float and double, all within 4 units in the last place
+_MATH = {
+    **{n: n for n in "sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p".split()},
+    **{n: n for n in "cbrt erf erfc".split()},
+    **{f"arc{n}": f"a{n}" for n in "sin cos tan sinh cosh tanh".split()},
+}
+_MATH_OF_TWO = {"arctan2": "atan2", "power": "pow", "hypot": "hypot"}
+
+
+def cuda_prelude(code: str) -> str:
+    """The part of the prelude that a module's text needs."""
+    return select(code, _paragraphs())
+
+
+@functools.cache
+def _paragraphs() -> tuple[Paragraph, ...]:
+    read = {name: _read(name, types) for name, types in _HEADERS}
+    device = [p for name, found in read.items() if name.startswith("cuda_") for p in found]
+    replaced = {(p.defines, p.types) for p in device}
+    found: list[Paragraph] = []
+    for name, paragraphs in read.items():
+        is_device = name.startswith("cuda_")
+        found += [p for p in paragraphs if is_device or (p.defines, p.types) not in replaced]
+        if name == _BEFORE_MATH:
+            found += _math()
+    return tuple(found)
+
+
+def _math() -> list[Paragraph]:
+    """NumPy's names for CUDA's functions."""
+    found = []
+    for arguments, names in (("x", _MATH), ("x, y", _MATH_OF_TWO)):
+        for name, cuda in names.items():
+            lines = [
+                f"NJ_INLINE {kind} nj_{name}({arguments.replace('x', f'{kind} x').replace('y', f'{kind} y')})"
+                f" {{ return {cuda}{suffix}({arguments}); }}"
+                for kind, suffix in (("f32", "f"), ("f64", ""))
+            ]
+            found.append(parse("\n".join(lines), frozenset()))
+    return found
+
+
+def _read(name: str, types: frozenset[str]) -> list[Paragraph]:
+    text = Path(__file__).with_name("prelude").joinpath(name).read_text()
+    _, *paragraphs = text.split("\n\n")
+    return [parse(p.strip("\n"), types) for p in paragraphs]

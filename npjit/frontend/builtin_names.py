@@ -1,0 +1,194 @@
+"""Python's builtins as traced code sees them: pure ones are themselves, the others are replaced or refused."""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import functools
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from npjit.core.graph import Weight
+from npjit.frontend.conversions import STAND_INS
+from npjit.frontend.items import make_enumerate, make_range, make_zip
+from npjit.frontend.objects import ClassProxy, SuperProxy, TracedObject, real_class
+from npjit.ops.errors import NotCaptured
+from npjit.ops.symint import SymInt, wrap
+from npjit.ops.tracer import Tracer
+
+if TYPE_CHECKING:
+    from npjit.frontend.outside import Outside
+
+# neither have effects nor read anything but their arguments
+_PURE = frozenset(
+    """abs all any ascii bin bytearray bytes chr dict divmod enumerate filter format frozenset getattr hasattr hash hex
+    iter list map next object oct ord pow repr reversed round set slice sorted str tuple zip property staticmethod
+    classmethod NotImplemented Ellipsis True False None __build_class__ __debug__""".split()
+)
+
+
+class TracedBuiltins(dict):  # type: ignore[type-arg]
+    """The builtins dictionary of traced code, filled as names are looked up."""
+
+    def __init__(self, outside: Outside) -> None:
+        # the import statement looks here without asking __missing__
+        super().__init__(__import__=outside.import_module)
+        self.outside = outside
+
+    def __missing__(self, name: str) -> Any:
+        value = vars(builtins)[name]
+        made = self._form(name, value)
+        self[name] = made
+        return made
+
+    def _form(self, name: str, value: Any) -> Any:
+        if name in _REPLACED:
+            return functools.partial(_REPLACED[name], self.outside)
+        if value in STAND_INS:
+            return STAND_INS[value]
+        is_error = isinstance(value, type) and issubclass(value, BaseException)
+        return value if name in _PURE or is_error else _refuse(self.outside, name)
+
+
+def _refuse(outside: Outside, name: str) -> Callable[..., Any]:
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        if name == "print" and outside.sees_values:
+            return print(*args, **kwargs)
+        raise NotCaptured(f"{name}() is called")
+
+    return refused
+
+
+def _len(outside: Outside, value: Any) -> Any:
+    if type(value) is Tracer and value.ndim:
+        return wrap(value.block, value.raw_shape[0])
+    return len(value)
+
+
+def _range(outside: Outside, *args: Any) -> Any:
+    return make_range(outside.capture.block, *args)
+
+
+def _zip(outside: Outside, *args: Any, **kwargs: Any) -> Any:
+    return make_zip(outside.capture.block, *args, **kwargs)
+
+
+def _enumerate(outside: Outside, iterable: Any, start: Any = 0) -> Any:
+    return make_enumerate(outside.capture.block, iterable, start)
+
+
+def _min(outside: Outside, *args: Any, **kwargs: Any) -> Any:
+    return _extreme(outside, min, lambda a, b: b < a, args, kwargs)
+
+
+def _max(outside: Outside, *args: Any, **kwargs: Any) -> Any:
+    return _extreme(outside, max, lambda a, b: b > a, args, kwargs)
+
+
+def _extreme(
+    outside: Outside, pick: Any, is_better: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Sizes are compared with a guard; traced numbers by Python's chain of comparisons."""
+    items = list(args[0]) if len(args) == 1 else list(args)
+    if kwargs or not any(type(i) is Tracer for i in items):
+        return pick(*args, **kwargs) if len(args) != 1 else pick(items, **kwargs)
+    best = items[0]
+    for item in items[1:]:
+        found = outside.control.choose(
+            is_better(best, item), lambda new=item: new, lambda old=best: old
+        )
+        best = found
+    return best
+
+
+def float_like(value: Any) -> Any:
+    """A traced NumPy number as a Python float."""
+    return STAND_INS[float](value)
+
+
+def _sum(outside: Outside, values: Any, *start: Any, **kwargs: Any) -> Any:
+    """Python 3.12 sums exact floats with compensation, which additions one by one do not."""
+    items = list(values)
+    if sys.version_info >= (3, 12) and any(_is_float(i) for i in items):
+        raise NotCaptured("sum() of traced Python floats")
+    return sum(items, *start, **kwargs)
+
+
+def _is_float(value: Any) -> bool:
+    return type(value) is Tracer and value.weight is Weight.WEAK and value.dtype.kind == "f"
+
+
+def _type(outside: Outside, value: Any, *rest: Any) -> Any:
+    if rest:
+        raise NotCaptured("type() makes a class")
+    if isinstance(value, TracedObject):
+        return value._npjit_rebuilds_as
+    cls = real_class(type(value)) if not isinstance(value, np.ndarray) else value.__class__
+    found = value.__class__ if type(value) in (Tracer, SymInt) else cls
+    return STAND_INS.get(found, found)
+
+
+def _isinstance(outside: Outside, value: Any, classes: Any) -> bool:
+    if isinstance(classes, tuple):
+        return any(_isinstance(outside, value, c) for c in classes)
+    return isinstance(value, _plain(outside, classes))
+
+
+def _issubclass(outside: Outside, cls: Any, classes: Any) -> bool:
+    if isinstance(classes, tuple):
+        return any(_issubclass(outside, cls, c) for c in classes)
+    return issubclass(_plain(outside, cls), _plain(outside, classes))
+
+
+def _plain(outside: Outside, cls: Any) -> Any:
+    return type if cls is outside.builtins["type"] else real_class(cls)
+
+
+def _callable(outside: Outside, value: Any) -> bool:
+    if isinstance(value, TracedObject):
+        return hasattr(value._npjit_class, "__call__")
+    return callable(value)
+
+
+def _super(outside: Outside, *args: Any) -> Any:
+    if args:
+        return SuperProxy(*args)
+    frame = sys._getframe(1)
+    names = frame.f_code.co_varnames
+    found = frame.f_locals
+    if "__class__" not in found or not names or names[0] not in found:
+        raise NotCaptured("super() is called")
+    return SuperProxy(found["__class__"], found[names[0]])
+
+
+def _replace(outside: Outside, obj: Any, **changes: Any) -> Any:
+    """dataclasses.replace, for classes whose __init__ is the generated one."""
+    cls = obj.__class__
+    fields = dataclasses.fields(cls)
+    if hasattr(cls, "__post_init__") or not all(f.init for f in fields):
+        raise NotCaptured("dataclasses.replace of a class with __post_init__ or fields that are not in __init__")
+    made = ClassProxy(outside, cls, outside.capture.step(("root", cls), ("is", cls)))
+    values = {f.name: changes.get(f.name, getattr(obj, f.name)) for f in fields if f.name not in changes}
+    return made(**values, **changes)
+
+
+_REPLACED: dict[str, Callable[..., Any]] = {
+    "len": _len,
+    "enumerate": _enumerate,
+    "range": _range,
+    "zip": _zip,
+    "min": _min,
+    "max": _max,
+    "sum": _sum,
+    "type": _type,
+    "isinstance": _isinstance,
+    "issubclass": _issubclass,
+    "callable": _callable,
+    "super": _super,
+}
+
+# functions of the standard library that look too deep into objects to be staged
+STANDARD = {dataclasses.replace: _replace, dataclasses.fields: lambda outside, o: dataclasses.fields(o.__class__)}

@@ -1,0 +1,240 @@
+"""`Control`: what staged source calls for its control flow, under the name `_nj` (see `npjit.frontend.rewrite`).
+
+A decision on a plain Python value takes Python's path. A decision on a traced value becomes a node: a branch a COND (or
+a select), a loop with many trips a LOOP, a loop with a traced condition a WHILE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from npjit.core.assume import Unknown
+from npjit.core.graph import TensorType
+from npjit.core.size import mod
+from npjit.frontend.branches import Raised, scalar_condition, trace_branches
+from npjit.frontend.items import Items, items_of
+from npjit.frontend.loops import Permuted, Stager
+from npjit.frontend.values import UNDEFINED, NotStaged
+from npjit.ops import build, kinds
+from npjit.ops.errors import NotCaptured
+from npjit.ops.tracer import Tracer, _where
+
+# loops of at most so many trips unroll; loops that cannot be staged unroll up to the second number
+SHORT = 4
+LONGEST = 2000
+
+
+class Control:
+    """The control flow of one trace."""
+
+    undefined = UNDEFINED
+
+    def __init__(self, capture: Any) -> None:
+        self.capture = capture
+        self.block = capture.block
+        # a trace that may look at actual values takes Python's path everywhere
+        self.eager: bool = getattr(capture.block, "eager", False)
+
+    # ------------------------------------------------------------ branches
+
+    def branch(
+        self,
+        condition: Any,
+        then: Callable[..., Any],
+        other: Callable[..., Any],
+        state: tuple[Any, ...],
+        names: tuple[str, ...],
+    ) -> Any:
+        """if condition: state = then(*state) else: state = other(*state)"""
+        del names
+        if not self._is_traced(condition):
+            return then(*state) if condition else other(*state)
+        return self._traced(condition, lambda: then(*state), lambda: other(*state))
+
+    def _is_traced(self, condition: Any) -> bool:
+        return type(condition) is Tracer and not self.eager
+
+    def _traced(self, condition: Tracer, then: Any, other: Any) -> Any:
+        try:
+            node = scalar_condition(self.block, condition)
+            return trace_branches(self.block, node, then, other)
+        except NotStaged as e:
+            raise NotCaptured(f"a branch on a traced value: {e}", _where()) from None
+
+    def choose(self, condition: Any, a: Callable[[], Any], b: Callable[[], Any]) -> Any:
+        """a() if condition else b()"""
+        if not self._is_traced(condition):
+            return a() if condition else b()
+        return self._traced(condition, a, b)
+
+    def and_(self, first: Any, rest: Callable[[], Any]) -> Any:
+        """first and rest()"""
+        if not self._is_traced(first):
+            return first and rest()
+        return self._traced(first, rest, lambda: first)
+
+    def or_(self, first: Any, rest: Callable[[], Any]) -> Any:
+        """first or rest()"""
+        if not self._is_traced(first):
+            return first or rest()
+        return self._traced(first, lambda: first, rest)
+
+    def not_(self, value: Any) -> Any:
+        """not value"""
+        if not self._is_traced(value):
+            return not value
+        return self._traced(value, lambda: False, lambda: True)
+
+    # ------------------------------------------------------------ checks
+
+    def assert_(self, condition: Any, message: Callable[[], Any]) -> None:
+        """assert condition, message()"""
+        if not self._is_traced(condition):
+            if not condition:
+                text = message()
+                raise AssertionError(*([] if text is None else [text]))
+            return
+        node = scalar_condition(self.block, condition)
+        self.block.add(kinds.CHECK, (node,), "AssertionError", node.type)
+
+    def raise_(self, error: Callable[[], Any]) -> None:
+        """raise error(); under a traced condition it is a check, and Python raises it when the call is run again"""
+        if not self.block.depth:
+            raise error()
+        never = build.constant(self.block, False, build.BOOL)
+        self.block.add(kinds.CHECK, (never,), "the exception raised here", TensorType((), build.BOOL))
+        raise Raised
+
+    # ------------------------------------------------------------ loops
+
+    def for_loop(
+        self,
+        iterable: Any,
+        body: Callable[..., Any],
+        state: tuple[Any, ...],
+        names: tuple[str, ...],
+        stops: tuple[int, ...],
+    ) -> Any:
+        """for item in iterable: state = body(item, *state), until a stop flag is set"""
+        del names
+        items = items_of(self.block, iterable)
+        if items is None or self.eager:
+            return self._unrolled(list(iterable), body, state, stops)
+        try:
+            certain = self.block.sizes.decide_le(1, items.trips)
+            if not certain:
+                return state
+        except Unknown:
+            certain = False
+        if isinstance(items.trips, int) and items.trips <= SHORT:
+            return self._unrolled([items.get(k) for k in range(items.trips)], body, state, stops)
+        return self._staged_for(items, body, state, stops, certain)
+
+    def _staged_for(
+        self, items: Items, body: Callable[..., Any], state: Any, stops: Any, certain: bool
+    ) -> Any:
+        spoiled = self.capture.spoiled
+        try:
+            return Stager(self.block, state, stops).for_loop(
+                items.trips, items.get, body, certain
+            )
+        except Permuted:
+            return self._by_period(items, body, state, stops)
+        except NotStaged as e:
+            reason = str(e)
+        except NotCaptured as e:
+            self.capture.spoiled = spoiled
+            reason = e.reason
+        try:
+            trips = self.block.sizes.specialise(items.trips)
+        except Unknown:
+            raise NotCaptured(f"a loop that cannot be staged: {reason}", _where()) from None
+        if trips > LONGEST:
+            raise NotCaptured(f"a loop of {trips} trips that cannot be staged: {reason}", _where())
+        return self._unrolled([items.get(k) for k in range(trips)], body, state, stops)
+
+    def _by_period(self, items: Items, body: Callable[..., Any], state: Any, stops: Any) -> Any:
+        """Arrays that change places every trip: two trips at a time, the odd one after them."""
+        if stops:
+            raise NotCaptured("arrays that change places in a loop with break", _where())
+        block = self.block
+        odd = not block.sizes.decide_eq(mod(items.trips, 2), 0)
+        pairs = items.every(2)
+
+        def twice(item: Any, *inner: Any) -> Any:
+            return body(item[1], *body(item[0], *inner))
+
+        certain = block.sizes.decide_le(1, pairs.trips)
+        if certain:
+            try:
+                stager = Stager(block, state, stops)
+                state = stager.for_loop(pairs.trips, pairs.get, twice, certain)
+            except NotStaged as e:
+                raise NotCaptured(f"arrays that change places in a loop: {e}", _where()) from None
+        if odd:
+            state = body(items.get(items.last()), *state)
+        return state
+
+    def _unrolled(
+        self, items: Sequence[Any], body: Callable[..., Any], state: Any, stops: Any
+    ) -> Any:
+        for position, item in enumerate(items):
+            for k in stops:
+                if self._is_traced(state[k]):
+                    rest = items[position:]
+                    others = tuple(j for j in stops if j != k)
+                    return self._traced(
+                        state[k],
+                        lambda now=state: tuple(now),
+                        lambda now=state, left=rest, o=others: tuple(
+                            self._unrolled_from(left, body, now, stops, o)
+                        ),
+                    )
+                if state[k]:
+                    return state
+            state = body(item, *state)
+        return state
+
+    def _unrolled_from(
+        self, items: Sequence[Any], body: Any, state: Any, stops: Any, others: Any
+    ) -> Any:
+        """The next trip, its first stop flag known to be unset, and what follows."""
+        if any(not self._is_traced(state[j]) and state[j] for j in others):
+            return state
+        if any(self._is_traced(state[j]) for j in others):
+            raise NotStaged("several traced ways out of an unrolled loop")
+        return self._unrolled(items[1:], body, body(items[0], *state), stops)
+
+    def while_loop(
+        self,
+        test: Callable[..., Any],
+        body: Callable[..., Any],
+        state: tuple[Any, ...],
+        names: tuple[str, ...],
+        stops: tuple[int, ...],
+    ) -> Any:
+        """while test(*state): state = body(*state), until a stop flag is set"""
+        del names
+        reason = "it does not depend on traced values"
+        if not self.eager:
+            spoiled = self.capture.spoiled
+            try:
+                return Stager(self.block, state, stops).while_loop(test, body)
+            except NotStaged as e:
+                reason = str(e)
+            except NotCaptured as e:
+                self.capture.spoiled = spoiled
+                reason = e.reason
+        for _ in range(LONGEST * (500 if self.eager else 1)):
+            if any(self._is_traced(state[k]) for k in stops):
+                raise NotCaptured(f"a while loop that cannot be staged: {reason}", _where())
+            if any(state[k] for k in stops):
+                return state
+            answer = test(*state)
+            if self._is_traced(answer):
+                raise NotCaptured(f"a while loop that cannot be staged: {reason}", _where())
+            if not answer:
+                return state
+            state = body(*state)
+        raise NotCaptured(f"a while loop of many trips that cannot be staged: {reason}", _where())

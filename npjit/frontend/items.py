@@ -1,0 +1,136 @@
+"""What a staged `for` runs over: how many trips, and the item of a trip as a function of its number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from npjit.core.graph import Block
+from npjit.core.size import Size, floordiv
+from npjit.ops.symint import SymInt, size_of, wrap
+from npjit.ops.tracer import Tracer
+
+
+@dataclass(frozen=True)
+class Items:
+    """`get(k)` is the item of trip k, a Python int or a traced one."""
+
+    trips: Any
+    get: Callable[[Any], Any]
+    block: Block
+
+    def every(self, period: int) -> Items:
+        """Tuples of `period` items; what is left over at the end is left out."""
+        return Items(
+            floordiv(self.trips, period),
+            lambda k: tuple(self.get(k * period + r) for r in range(period)),
+            self.block,
+        )
+
+    def last(self) -> Any:
+        """The number of the last trip."""
+        return wrap(self.block, self.trips - 1)
+
+
+class TracedRange:
+    """range(...) over traced ints; as a plain iterable it is specialised."""
+
+    def __init__(self, block: Block, start: Any, stop: Any, step: int) -> None:
+        self.block = block
+        self.start = start
+        self.step = step
+        span = size_of(stop) - size_of(start) if step > 0 else size_of(start) - size_of(stop)
+        self.trips: Size = floordiv(span + (abs(step) - 1), abs(step))
+
+    def item(self, k: Any) -> Any:
+        """start + k * step"""
+        return self.start + k * self.step
+
+    def __iter__(self) -> Iterator[Any]:
+        trips = max(0, self.block.sizes.specialise(self.trips))
+        return iter([self.item(k) for k in range(trips)])
+
+    def __len__(self) -> int:
+        return max(0, self.block.sizes.specialise(self.trips))
+
+    def __getitem__(self, k: Any) -> Any:
+        return list(self)[k]
+
+
+class TracedZip:
+    """zip(...) and enumerate(...) over things of which one is traced."""
+
+    def __init__(self, block: Block, parts: list[Items], raw: list[Any]) -> None:
+        self.block = block
+        self.parts = parts
+        self.raw = raw
+
+    def __iter__(self) -> Iterator[Any]:
+        return zip(*self.raw, strict=False)
+
+
+def make_range(block: Block, *args: Any) -> Any:
+    """range() of traced code."""
+    if not any(type(a) is SymInt for a in args):
+        return range(*args)
+    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+    step = step.concrete() if type(step) is SymInt else step
+    if step == 0:
+        raise ValueError("range() arg 3 must not be zero")
+    return TracedRange(block, start, stop, step)
+
+
+def make_zip(block: Block, *args: Any, **kwargs: Any) -> Any:
+    """zip() of traced code."""
+    if kwargs or not any(_is_lazy(a) for a in args):
+        return zip(*args, **kwargs)
+    parts = [items_of(block, a) for a in args]
+    if any(p is None for p in parts):
+        return zip(*args, strict=False)
+    return TracedZip(block, [p for p in parts if p is not None], list(args))
+
+
+def make_enumerate(block: Block, iterable: Any, start: Any = 0) -> Any:
+    """enumerate() of traced code."""
+    if not _is_lazy(iterable):
+        return enumerate(iterable, start)
+    inner = items_of(block, iterable)
+    assert inner is not None
+    counter = Items(inner.trips, lambda k: k + start, block)
+    return TracedZip(block, [counter, inner], [_Count(start), iterable])
+
+
+class _Count:
+    """start, start + 1, ... (a plain iterable)."""
+
+    def __init__(self, start: Any) -> None:
+        self.start = start
+
+    def __iter__(self) -> Iterator[Any]:
+        n = self.start
+        while True:
+            yield n
+            n = n + 1
+
+
+def _is_lazy(value: Any) -> bool:
+    return type(value) in (TracedRange, TracedZip) or (type(value) is Tracer and value.ndim > 0)
+
+
+def items_of(block: Block, iterable: Any) -> Items | None:
+    """The items of something that a loop can be staged over; None for any other iterable."""
+    if type(iterable) is range:
+        return Items(len(iterable), lambda k: iterable.start + k * iterable.step, block)
+    if type(iterable) is TracedRange:
+        return Items(iterable.trips, iterable.item, block)
+    if type(iterable) is TracedZip:
+        trips = iterable.parts[0].trips
+        for p in iterable.parts[1:]:
+            if not block.sizes.decide_le(trips, p.trips):
+                trips = p.trips
+        parts = iterable.parts
+        return Items(trips, lambda k: tuple(p.get(k) for p in parts), block)
+    if type(iterable) is Tracer and iterable.ndim:
+        return Items(iterable.raw_shape[0], lambda k: iterable[k], block)
+    return None

@@ -1,0 +1,347 @@
+"""Staged loops: a body traced once becomes one LOOP or WHILE node.
+
+What a body changes is found by tracing it: names that come out as they went in are not carried, numbers are carried in
+the type that both ends join to (the trace is repeated until that is stable), ints that only grow by a constant stay
+sizes, arrays are carried by value only where no aliasing can tell the difference. Everything else is `NotStaged`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from npjit.core.control import Loop, While
+from npjit.core.graph import Block, Graph, Node, TensorType, Weight
+from npjit.core.size import Expr, Size, Var, atoms, substitute
+from npjit.frontend.branches import owned_version, scalar_condition
+from npjit.frontend.effects import Watch
+from npjit.frontend.trees import flatten, unflatten
+from npjit.frontend.values import (
+    UNDEFINED,
+    NotStaged,
+    as_type,
+    is_array,
+    is_number,
+    joined,
+    same,
+    traced,
+    type_of,
+)
+from npjit.ops import build
+from npjit.ops.control import LOOP, WHILE, results
+from npjit.ops.regions import Inputs, Region, extended, seal
+from npjit.ops.symint import is_int, size_of, wrap
+from npjit.ops.tracer import Tracer, as_node
+
+ATTEMPTS = 8
+
+
+@dataclass(frozen=True)
+class Carry:
+    """How one leaf of the state crosses trips: "value" (a carried input of this type), "grows" (an int that grows by
+    `step` a trip, a size) or "last" (bound anew in every trip, wanted after the loop only)."""
+
+    how: str
+    type: TensorType | None = None
+    step: Size = 0
+
+
+class Permuted(NotStaged):
+    """The state's arrays come back in another order (u, v = v, u)."""
+
+
+@dataclass
+class Attempt:
+    """One trace of the body."""
+
+    region: Region
+    entry: list[Any]
+    leaves: list[Any]
+    params: dict[int, Node]
+    nexts: dict[int, Node] = field(default_factory=dict)
+    test: Node | None = None
+
+
+class Stager:
+    """Traces one loop; `trips` is None for a while loop."""
+
+    def __init__(self, block: Block, state: Sequence[Any], stops: Sequence[int]) -> None:
+        self.block = block
+        self.leaves, self.tree = flatten(list(state))
+        self.stops = [self._leaf_of(state, k) for k in stops]
+        self.carries: dict[int, Carry] = {}
+
+    @staticmethod
+    def _leaf_of(state: Sequence[Any], k: int) -> int:
+        return sum(len(flatten(v)[0]) for v in state[:k])
+
+    # ------------------------------------------------------------ for
+
+    def for_loop(
+        self, trips: Size, item: Callable[[Any], Any], body: Callable[..., Any], certain: bool
+    ) -> list[Any]:
+        """The state after `trips` trips; `certain`: there is at least one."""
+        block = self.block
+        index = Var(f"i{len(block.sizes.ranges)}", 0)
+        block.sizes.ranges[index] = (0, trips - 1)
+        counter = Expr((((index,), 1),))
+
+        def run(state: list[Any]) -> Any:
+            return body(item(wrap(block, counter)), *state)
+
+        attempt = self._settle(run, counter, certain)
+        graph, inputs = self._sealed(attempt)
+        order = self._carried()
+        stops = tuple(order.index(k) for k in self.stops if k in order)
+        loop = Loop(graph, len(order), index, trips, stops)
+        binds = [n for v, n in block.binds.items() if v in atoms(trips)]
+        kind = TensorType((), build.BOOL)
+        node = block.add(LOOP, (*inputs.outer, *binds), loop, kind)
+        return self._after(attempt, node, inputs, index, trips)
+
+    # ------------------------------------------------------------ while
+
+    def while_loop(self, test: Callable[..., Any], body: Callable[..., Any]) -> list[Any]:
+        """The state when the test fails or a stop flag is set."""
+        block = self.block
+
+        def run(state: list[Any]) -> Any:
+            return body(*state)
+
+        attempt = self._settle(run, None, False)
+        order = self._carried()
+        with Region(block) as region:
+            params = {k: region.parameter(self.carries[k].type) for k in order}  # type: ignore[arg-type]
+            entry = self._entry(params, None)
+            answer = test(*unflatten(self.tree, entry))
+            if type(answer) is Tracer:
+                condition = scalar_condition(block, answer)
+            elif answer is True and any(k in order for k in self.stops):
+                condition = build.constant(block, True, build.BOOL)
+            else:
+                raise NotStaged("the condition of a while loop does not depend on traced values")
+        if region.written:
+            raise NotStaged("the condition of a while loop writes an array")
+        graph, inputs = self._sealed(attempt)
+        for k, param in params.items():
+            inputs.positions[param] = order.index(k)
+        for cell, (param, outer, _, _) in region.entered.items():
+            position = self._position_of(attempt, inputs, cell)
+            inputs.positions[param] = inputs.add(outer) if position is None else position
+        tested, _ = seal(region, inputs, [condition])
+        stops = tuple(order.index(k) for k in self.stops if k in order)
+        loop = While(tested, extended(graph, inputs), len(order), stops)
+        node = block.add(WHILE, inputs.outer, loop, TensorType((), build.BOOL))
+        return self._after(attempt, node, inputs, None, 0)
+
+    def _position_of(self, attempt: Attempt, inputs: Inputs, cell: Any) -> int | None:
+        found = attempt.region.entered.get(cell)
+        return None if found is None else inputs.positions.get(found[0])
+
+    # ------------------------------------------------------------ tracing to a fixpoint
+
+    def _settle(self, run: Callable[[list[Any]], Any], counter: Any, certain: bool) -> Attempt:
+        for _ in range(ATTEMPTS):
+            attempt = self._try(run, counter)
+            changed = self._classify(attempt, counter, certain)
+            if not changed:
+                return attempt
+        raise NotStaged("the types of a loop's names do not settle")
+
+    def _try(self, run: Callable[[list[Any]], Any], counter: Any) -> Attempt:
+        block = self.block
+        with Watch(run, self.leaves), Region(block) as region:
+            params = {
+                k: region.parameter(c.type) for k, c in self.carries.items() if c.type is not None
+            }
+            entry = self._entry(params, counter)
+            out = run(unflatten(self.tree, entry))
+            leaves, tree = flatten(list(out))
+            if tree != self.tree:
+                raise NotStaged("a container changes its structure in a loop")
+            attempt = Attempt(region, entry, leaves, params)
+            for k, carry in self.carries.items():
+                if carry.type is not None and self._fits(leaves[k], carry.type):
+                    attempt.nexts[k] = as_type(block, self._node(leaves[k]), carry.type)
+        return attempt
+
+    def _node(self, value: Any) -> Node | None:
+        return None if value is UNDEFINED else as_node(self.block, value)
+
+    def _fits(self, value: Any, type_: TensorType) -> bool:
+        """Whether a value can be the next one of a carried input of this type."""
+        if value is UNDEFINED or not (is_number(value) or is_array(value)):
+            return False
+        found = type_of(self.block, value)
+        if type_.shape or found.shape:
+            return self._same_array(found, type_)
+        try:
+            return joined(found, type_) == type_
+        except NotStaged:
+            return False
+
+    def _same_array(self, a: TensorType, b: TensorType) -> bool:
+        return (
+            a.dtype == b.dtype
+            and len(a.shape) == len(b.shape)
+            and all(self.block.sizes.decide_eq(m, n) for m, n in zip(a.shape, b.shape, strict=True))
+        )
+
+    def _entry(self, params: dict[int, Node], counter: Any) -> list[Any]:
+        """The state as the body gets it."""
+        block = self.block
+        entry = list(self.leaves)
+        for k, carry in self.carries.items():
+            if carry.how == "grows":
+                entry[k] = wrap(block, size_of(self.leaves[k]) + carry.step * counter)
+            elif carry.how == "value":
+                entry[k] = traced(block, params[k])
+        return entry
+
+    # ------------------------------------------------------------ what is carried
+
+    def _classify(self, attempt: Attempt, counter: Any, certain: bool) -> bool:
+        """Update `carries` from what an attempt showed; whether it has to be repeated."""
+        changed = False
+        for k, (before, after) in enumerate(zip(attempt.entry, attempt.leaves, strict=True)):
+            known = self.carries.get(k)
+            if known is None and same(before, after):
+                continue
+            wanted = self._carry(k, known, before, after, counter, certain)
+            if wanted != known:
+                self.carries[k] = wanted
+                changed = True
+        self._refuse_aliases(attempt)
+        return changed
+
+    def _carry(
+        self, k: int, known: Carry | None, before: Any, after: Any, counter: Any, certain: bool
+    ) -> Carry:
+        initial = self.leaves[k]
+        if known is not None and known.how == "value":
+            assert known.type is not None
+            return self._widened(known.type, after)
+        stopped = bool(self.stops)
+        if is_int(after) and counter is not None:
+            if is_int(initial):
+                step = self._step(known, before, after, counter)
+                if step is not None:
+                    own = TensorType((), build.INT64, Weight.WEAK) if stopped else None
+                    return Carry("grows", own, step)
+            elif initial is UNDEFINED and certain and not stopped:
+                return Carry("last")
+        if initial is UNDEFINED:
+            if not (is_number(after) or is_array(after)):
+                raise NotStaged("a name first bound in a loop holds an object")
+            if is_array(after) and after.cell.level <= self.block.depth:
+                raise NotStaged("a name first bound in a loop is a view of another array")
+            return Carry("value", type_of(self.block, after))
+        if is_number(initial) and is_number(after):
+            return Carry("value", joined(type_of(self.block, initial), type_of(self.block, after)))
+        if is_array(initial) and is_array(after):
+            return self._array_carry(k, initial, after)
+        raise NotStaged("a name is bound to different objects from trip to trip")
+
+    def _step(self, known: Carry | None, before: Any, after: Any, counter: Any) -> Size | None:
+        """By how much an int grows per trip, when that is the same in every trip."""
+        difference = size_of(after) - size_of(before)
+        ((mono, _),) = counter.terms
+        (index,) = mono
+        inner = {v for v in atoms(difference) if v in self.block.sizes.ranges and v == index}
+        bound = {v for v in atoms(difference) if v in self.block.binds}
+        if inner or bound:
+            return None
+        return difference if known is None or known.step == difference else None
+
+    def _widened(self, type_: TensorType, after: Any) -> Carry:
+        if after is UNDEFINED or not (is_number(after) or is_array(after)):
+            raise NotStaged("a carried name is bound to an object")
+        found = type_of(self.block, after)
+        if type_.shape or found.shape:
+            if not self._same_array(found, type_):
+                raise NotStaged("a carried array changes its shape or dtype")
+            return Carry("value", type_)
+        return Carry("value", joined(type_, found))
+
+    def _array_carry(self, k: int, initial: Tracer, after: Tracer) -> Carry:
+        others = [x for j, x in enumerate(self.leaves) if j != k and is_array(x)]
+        if any(same(after, x) for x in others):
+            raise Permuted("arrays change places from trip to trip")
+        if not self._same_array(type_of(self.block, after), type_of(self.block, initial)):
+            raise NotStaged("an array changes its shape or dtype from trip to trip")
+        if after.cell.level <= self.block.depth:
+            raise NotStaged("a name is bound to a view of another array in a loop")
+        return Carry("value", type_of(self.block, initial))
+
+    def _refuse_aliases(self, attempt: Attempt) -> None:
+        """By-value carries are exact only where nobody can reach the array by another name."""
+        finals = attempt.region.finals
+        fresh_cells = []
+        for k, carry in self.carries.items():
+            if carry.type is None or carry.type.weight is not Weight.ARRAY:
+                continue
+            initial, after = self.leaves[k], attempt.leaves[k]
+            if is_array(initial) and initial.cell in finals:
+                raise NotStaged("an array is both written and bound anew in a loop")
+            inner = attempt.entry[k]
+            if k in attempt.params and inner.cell._node is not attempt.params[k]:
+                if is_array(initial):
+                    raise NotStaged("an array is both written and bound anew in a loop")
+            if is_array(after) and after.cell is not getattr(inner, "cell", None):
+                fresh_cells.append(after.cell)
+        if len(set(map(id, fresh_cells))) != len(fresh_cells):
+            raise NotStaged("two names hold one array at the end of a trip")
+
+    # ------------------------------------------------------------ the node
+
+    def _carried(self) -> list[int]:
+        """Leaves that are carried inputs, in order."""
+        return sorted(k for k, c in self.carries.items() if c.type is not None)
+
+    def _sealed(self, attempt: Attempt) -> tuple[Graph, Inputs]:
+        block, region = self.block, attempt.region
+        inputs = Inputs()
+        for k in self._carried():
+            type_ = self.carries[k].type
+            assert type_ is not None
+            position = inputs.append(as_type(block, self._node(self.leaves[k]), type_))
+            inputs.types[position] = type_
+            inputs.positions[attempt.params[k]] = position
+        writes = []
+        for cell, final in region.finals.items():
+            position = inputs.append(owned_version(block, cell))
+            inputs.positions[region.entered[cell][0]] = position
+            writes.append((position, final))
+        for cell, (param, outer, _, _) in region.entered.items():
+            if cell not in region.finals:
+                inputs.add(outer, param)
+        outputs = [attempt.nexts[k] for k in self._carried()]
+        graph, _ = seal(region, inputs, outputs, writes)
+        return graph, inputs
+
+    def _after(
+        self, attempt: Attempt, node: Node, inputs: Inputs, index: Var | None, trips: Size
+    ) -> list[Any]:
+        """The state after the loop; written cells get their new versions."""
+        block = self.block
+        order = self._carried()
+        written = list(attempt.region.finals)
+        types = [self.carries[k].type for k in order]
+        types += [inputs.types[len(order) + j] for j in range(len(written))]
+        found = results(block, node, types)  # type: ignore[arg-type]
+        for cell, version in zip(written, found[len(order) :], strict=True):
+            cell.node = version
+            cell.owned = True
+        state = list(self.leaves)
+        for k, carry in self.carries.items():
+            if carry.type is not None:
+                state[k] = traced(block, found[order.index(k)])
+            elif carry.how == "grows":
+                state[k] = wrap(block, size_of(self.leaves[k]) + carry.step * trips)
+            else:
+                assert index is not None
+                last = substitute(size_of(attempt.leaves[k]), {index: trips - 1})
+                state[k] = wrap(block, last)
+        made: list[Any] = unflatten(self.tree, state)
+        return made

@@ -1,0 +1,182 @@
+"""How a traced function's result is put together again after each call.
+
+    results = Results(capture)
+    results.describe((y, {"n": x.shape[0]}))    ->  ("tuple", [("leaf", 0), ("dict", dict, ("n",), [("leaf", 1)])])
+
+Leaves are numbers of `results.leaves`: a graph output ("fresh", k), a view of an input's memory ("alias", Alias), or
+an input itself ("input", position).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from npjit.core.graph import Node, Weight
+from npjit.core.layout import contiguous_strides, strides_of
+from npjit.core.size import Shape, Size
+from npjit.core.view import Along, View
+from npjit.frontend.capture import Capture
+from npjit.frontend.containers import TracedDict, TracedList
+from npjit.frontend.objects import MadeObject, ObjectProxy, real_class
+from npjit.frontend.trees import children_of, kind_of
+from npjit.ops import build
+from npjit.ops.errors import NotCaptured
+from npjit.ops.sharing import Reshaped, root_of
+from npjit.ops.symint import SymInt
+from npjit.ops.tracer import Tracer, as_node, is_traced
+
+
+@dataclass(frozen=True)
+class Alias:
+    """A result that is a view of an input's memory: offset and strides in elements."""
+
+    input: int
+    dtype: np.dtype[Any]
+    shape: Shape
+    offset: Size
+    strides: tuple[Size, ...]
+
+
+_CONSTANTS = (bool, int, float, complex, str, bytes, type(None), slice, range, type(Ellipsis))
+
+
+class Results:
+    """The leaves and the tree of one result."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.nodes: list[Node] = []
+        self.leaves: list[tuple[str, Any]] = []
+        self._known: dict[Any, Any] = {}
+        self._fresh_arrays: list[Tracer] = []
+        self._made: set[int] = set()
+
+    def describe(self, value: Any) -> Any:
+        """The recipe that rebuilds `value`, as the runtime's Entry takes it."""
+        if type(value) is Tracer:
+            return self._leaf(value)
+        if type(value) is SymInt:
+            return self._fresh(build.size_node(self.capture.block, value.size))
+        if type(value) in (TracedDict, TracedList):
+            return ("step", value.step)
+        if type(value) is ObjectProxy:
+            return ("step", value._npjit_step)
+        if type(value) is MadeObject:
+            self._once(value)
+            own = value._npjit_own
+            parts = [self.describe(v) for v in own.values()]
+            return ("dataclass", value.__class__, tuple(own), parts)
+        if type(value) is np.ndarray:
+            return self._fresh(as_node(self.capture.block, value))
+        return self._container(value)
+
+    def _container(self, value: Any) -> Any:
+        kind = kind_of(value)
+        cls = real_class(type(value))
+        if kind in ("leaf", "none"):
+            return self._constant(value)
+        if kind in ("list", "dict", "dataclass"):
+            self._once(value)
+        keys, children = children_of(kind, value)
+        if any(is_traced(k) for k in keys):
+            raise NotCaptured("the function returns a dict with traced keys")
+        parts = [self.describe(c) for c in children]
+        if kind in ("dict", "dataclass"):
+            return (kind, cls, keys, parts)
+        if kind == "namedtuple":
+            return (kind, cls, parts)
+        if cls not in (tuple, list):
+            raise NotCaptured(f"the function returns a {cls.__name__}")
+        return (kind, parts)
+
+    def _once(self, value: Any) -> None:
+        """One mutable object at two places would come out as two."""
+        if id(value) in self._made:
+            raise NotCaptured("the function returns one list, dict or object at two places")
+        self._made.add(id(value))
+
+    def _constant(self, value: Any) -> Any:
+        if type(value) not in _CONSTANTS and not isinstance(value, (np.generic, np.dtype)):
+            raise NotCaptured(f"the function returns a {type(value).__name__} object")
+        return ("const", value)
+
+    def _leaf(self, value: Tracer) -> Any:
+        # one object returned twice is one object for the caller
+        key = (id(value.cell), value.window, value.weight)
+        if key not in self._known:
+            self._known[key] = self._describe_leaf(value)
+        return self._known[key]
+
+    def _describe_leaf(self, value: Tracer) -> Any:
+        if value.weight is not Weight.ARRAY:
+            return self._fresh(value.node)
+        position = self.capture.argument_position(root_of(value.cell))
+        if position is None:
+            self._require_apart(value)
+            return self._fresh(value.node)
+        entry = self.capture.inputs[position]
+        if isinstance(value.cell, Reshaped):
+            if entry.layout != "C":
+                raise NotCaptured("the function returns a reshaped argument that is not contiguous")
+            strides = contiguous_strides(value.cell.shape)
+        else:
+            strides = strides_of(position, entry.node.shape, entry.layout)
+            if value.window is None:
+                return self._add(("input", position))
+        shape, offset = value.raw_shape, 0
+        if value.window is not None:
+            offset, strides = value.window.strides(strides)
+        return self._add(("alias", Alias(position, entry.node.dtype, shape, offset, strides)))
+
+    def _require_apart(self, value: Tracer) -> None:
+        """NumPy's results may share memory with each other; ours do not, so that no byte may be in common."""
+        for other in self._fresh_arrays:
+            if root_of(other.cell) is root_of(value.cell) and not self._are_apart(other, value):
+                raise NotCaptured("the function returns arrays that share memory")
+        self._fresh_arrays.append(value)
+
+    def _are_apart(self, a: Tracer, b: Tracer) -> bool:
+        if a.cell is not b.cell or a.window is None or b.window is None:
+            return False
+        known = self.capture.block.sizes
+        for (first, last), (start, end) in zip(_spans(a.window), _spans(b.window), strict=True):
+            if known.lt(last, start) or known.lt(end, first):
+                return True
+        return False
+
+    def _fresh(self, node: Node) -> Any:
+        self.nodes.append(node)
+        return self._add(("fresh", len(self.nodes) - 1))
+
+    def _add(self, leaf: tuple[str, Any]) -> Any:
+        self.leaves.append(leaf)
+        return ("leaf", len(self.leaves) - 1)
+
+    def ordered(self, tree: Any) -> Any:
+        """Put the fresh leaves first (the order of the plan's outputs) and renumber the tree's leaves."""
+        order = sorted(range(len(self.leaves)), key=lambda i: self.leaves[i][0] != "fresh")
+        self.leaves = [self.leaves[i] for i in order]
+        return renumbered(tree, "leaf", {old: new for new, old in enumerate(order)})
+
+
+def _spans(view: View) -> list[tuple[Size, Size]]:
+    """First and last index that a view with steps of 1 or more touches, per base dimension."""
+    spans: list[tuple[Size, Size]] = []
+    for d, extent in zip(view.dims, view.base, strict=True):
+        if not isinstance(d, Along):
+            spans.append((d.index, d.index))
+        elif isinstance(d.step, int) and d.step > 0:
+            spans.append((d.start, d.start + d.step * (view.shape[d.axis] - 1)))
+        else:
+            spans.append((0, extent))
+    return spans
+
+
+def renumbered(tree: Any, kind: str, numbers: dict[int, int]) -> Any:
+    """The tree with the numbers in its leaves of one kind ("leaf" or "step") replaced."""
+    if tree[0] in ("leaf", "step", "const"):
+        return (kind, numbers[tree[1]]) if tree[0] == kind else tree
+    return (*tree[:-1], [renumbered(t, kind, numbers) for t in tree[-1]])

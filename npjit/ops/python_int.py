@@ -1,0 +1,64 @@
+"""Arithmetic of traced Python ints: int64, with a run-time check where Python's result would not fit.
+
+Python ints are unbounded; a sum, difference or product that leaves int64 fails its check, and the call runs in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from npjit.core.graph import Block, Node, Weight
+from npjit.core.op import Kind
+from npjit.ops import build, kinds
+from npjit.ops.errors import NotCaptured
+
+# products of floats below this are products of ints below 2**63, whatever the rounding
+_SAFE_PRODUCT = 9.2233720368547e18
+_EXACT = frozenset([np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.floor_divide, np.remainder])
+
+
+def arithmetic(block: Block, ufunc: np.ufunc, x: Node, y: Node) -> Node:
+    """ufunc(x, y) for two Python ints or bools."""
+    x, y = (build.weigh(block, build.cast(block, n, build.INT64), Weight.SCALAR) for n in (x, y))
+
+    def call(f: np.ufunc, *args: Node) -> Node:
+        return build.ufunc(block, kinds.UFUNCS[f], f, args)
+
+    def require(ok: Node) -> None:
+        block.add(kinds.CHECK, (ok,), "a Python int beyond 64 bits", ok.type)
+
+    if ufunc in (np.add, np.subtract):
+        result = call(ufunc, x, y)
+        require(_no_carry(block, call, ufunc, x, y, result))
+        return result
+    if ufunc is np.multiply:
+        floats = [build.cast(block, n, build.FLOAT64) for n in (x, y)]
+        size = call(np.absolute, call(np.multiply, *floats))
+        require(call(np.less, size, build.constant(block, _SAFE_PRODUCT, build.FLOAT64)))
+        return call(np.multiply, x, y)
+    if ufunc in _EXACT:
+        return call(ufunc, x, y)
+    if ufunc is np.right_shift:
+        require(call(np.greater_equal, y, build.constant(block, 0, build.INT64)))
+        return call(ufunc, x, y)
+    if ufunc is np.left_shift and y.op.kind is Kind.CONST and 0 <= y.params.value < 62:
+        factor = build.constant(block, 1 << int(y.params.value), build.INT64)
+        return arithmetic(block, np.multiply, x, factor)
+    if ufunc is np.power and y.op.kind is Kind.CONST and 1 <= y.params.value <= 4:
+        result = x
+        for _ in range(int(y.params.value) - 1):
+            result = arithmetic(block, np.multiply, result, x)
+        return result
+    raise NotCaptured(f"Python's {ufunc.__name__} on traced ints")
+
+
+def _no_carry(
+    block: Block, call: Callable[..., Node], ufunc: np.ufunc, x: Node, y: Node, result: Node
+) -> Node:
+    """Whether a wrapped sum or difference is exact: its sign fits the operands' (Hacker's Delight, 2-13)."""
+    first = call(np.bitwise_xor, x, result if ufunc is np.add else y)
+    second = call(np.bitwise_xor, y if ufunc is np.add else x, result)
+    both = call(np.bitwise_and, first, second)
+    return call(np.greater_equal, both, build.constant(block, 0, build.INT64))

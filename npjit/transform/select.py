@@ -1,0 +1,69 @@
+"""Turns short chains of updates of a fresh array into selections, which fuse where storage does
+not.
+
+In: a graph with CELL and UPDATE nodes. Out: the same values, where an array that is made and then
+updated a few times in boxes is a pure expression. Cells of arguments, results and long chains stay:
+there an update in place is cheaper than a selection for every element.
+
+    %2 = cell %1                           y = np.sin(x)
+    %3 = update %2 0.0 [0]                 y[0] = 0.0
+    ->
+    %3 = select (pad True ((0, n - 1),)) (pad 0.0 ...) %1
+"""
+
+from __future__ import annotations
+
+from npjit.core.graph import Block, Graph, Node, rebuild
+from npjit.core.op import CONTROL, Kind
+from npjit.ops import build
+from npjit.transform.embed import embed, is_box
+from npjit.transform.literal import is_zero, literal_of
+
+# longer chains stay: each selection costs a comparison or two for every element
+LONGEST = 4
+
+
+def select_updates(graph: Graph) -> Graph:
+    """The graph with every short chain of updates as selections."""
+    chosen = _short_chains(graph)
+    if not chosen:
+        return graph
+
+    def rewrite(block: Block, n: Node, args: tuple[Node, ...]) -> Node | None:
+        if n not in chosen:
+            return None
+        return args[0] if n.op.kind is Kind.CELL else _selected(block, n, *args)
+
+    return rebuild(graph, rewrite)
+
+
+def _short_chains(graph: Graph) -> set[Node]:
+    """The cells and updates that become selections."""
+    updates: dict[Node, list[Node]] = {}
+    for n in graph.nodes:
+        if n.op.kind is Kind.UPDATE:
+            updates.setdefault(n.args[0], []).append(n)
+    kept = {*graph.outputs, *(n for _, n in graph.writes)}
+    kept.update(a for n in graph.nodes if n.op.kind in CONTROL for a in n.args)
+    chosen: set[Node] = set()
+    for cell in (n for n in graph.nodes if n.op.kind is Kind.CELL):
+        chain = [cell]
+        while len(updates.get(chain[-1], ())) == 1:
+            chain += updates[chain[-1]]
+        # with more arguments it is at an index that is known only when it runs: it costs one store
+        boxes = all(is_box(u.params) and len(u.args) == 2 for u in chain[1:])
+        if len(chain) <= LONGEST + 1 and boxes and kept.isdisjoint(chain):
+            chosen.update(chain)
+    return chosen
+
+
+def _selected(block: Block, update: Node, base: Node, value: Node) -> Node:
+    v = update.params
+    stored = embed(block, value, v)
+    assert stored is not None
+    if is_zero(literal_of(base)):
+        return stored
+    true = build.constant(block, True, build.BOOL)
+    inside = embed(block, build.broadcast(block, true, value.shape), v)
+    assert inside is not None
+    return build.select(block, inside, stored, base)

@@ -1,0 +1,92 @@
+// CUDA on the CPU, for tests: what generated kernels use of the language, and one call that runs a launch.
+//
+// The threads of a block are fibers; one runs until it waits at a barrier or a shuffle. Kernels are compiled with
+// -fsanitize=thread and -fsanitize=bounds, whose hooks emulator.cpp defines: each access of memory is checked for bounds
+// and for races. Blocks run one after the other.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+namespace emulator {
+
+struct Dim3 {
+  unsigned x, y, z;
+};
+
+struct Fiber;
+extern Fiber* current;
+const Dim3& thread();
+extern Dim3 block_index, block_size, grid_size;
+
+void wait_for_block();
+void exchange(unsigned mask, int distance, const void* mine, void* other, int bytes);
+void release_and_acquire(const void* place);
+void check_aligned(const void* place, int bytes);
+
+// Runs a launch; false when something faulted.
+bool launch(unsigned x, unsigned y, unsigned threads, const std::function<void()>& kernel);
+
+template <class T>
+T from_word(long long word) {
+  if constexpr (std::is_pointer_v<T>) {
+    return (T)word;
+  } else {
+    static_assert(sizeof(T) == 8, "parameters are words");
+    return __builtin_bit_cast(T, word);
+  }
+}
+
+template <class... P, std::size_t... I>
+void call(void (*kernel)(P...), const long long* words, std::index_sequence<I...>) {
+  kernel(from_word<P>(words[I])...);
+}
+
+template <class... P>
+bool start(void (*kernel)(P...), unsigned x, unsigned y, unsigned threads, const long long* words) {
+  return launch(x, y, threads, [=] { call(kernel, words, std::index_sequence_for<P...>()); });
+}
+
+}  // namespace emulator
+
+#define __global__
+#define __shared__ static
+#define __launch_bounds__(threads)
+#define threadIdx (emulator::thread())
+#define blockIdx emulator::block_index
+#define blockDim emulator::block_size
+#define gridDim emulator::grid_size
+#define nj_check_aligned(place, bytes) emulator::check_aligned(place, bytes)
+
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+
+inline void __syncthreads() { emulator::wait_for_block(); }
+inline void __threadfence() {}
+
+template <class T>
+T __shfl_xor_sync(unsigned mask, T x, int distance) {
+  T other;
+  emulator::exchange(mask, distance, &x, &other, sizeof(T));
+  return other;
+}
+
+inline unsigned atomicAdd(unsigned* place, unsigned value) {
+  emulator::release_and_acquire(place);
+  const unsigned before = *place;
+  *place = before + value;
+  return before;
+}
+
+inline unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
+inline float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
+inline float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
+inline long long __double_as_longlong(double x) { return __builtin_bit_cast(long long, x); }
+inline double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
+inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
