@@ -8,12 +8,16 @@ under tests/golden, or writes that file when updating:
 """
 
 import difflib
+import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+import npjit
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "golden"
@@ -42,3 +46,9 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert not difference, f"tests/golden/{name}\n{difference}"
 
     return compare
+
+
+@pytest.fixture(params=["numpy", "cpp"])
+def jit(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """npjit.jit with the reference backend, then with the C++ one."""
+    return functools.partial(npjit.jit, backend=request.param)

@@ -9,57 +9,17 @@ second derivatives.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from npjit.core.graph import Block, Graph, Node, SizeSource, TensorType, Weight
-from npjit.core.size import Shape, Size, Var, var
-from npjit.frontend.trees import flatten, unflatten
-from npjit.ops import kinds
-from npjit.ops.tracer import Cell, Tracer, as_node
+from npjit.core.graph import Block, Graph
+from npjit.frontend.trees import flatten, tree_map, unflatten
 from npjit.transform.api_grad import grad_of_traced
+from tests.tracing import Trace as TracedBlock
 
 STEP = 1e-5
-
-
-@dataclass
-class TracedBlock(Block):
-    """A block that takes arrays met while tracing as further inputs."""
-
-    inputs: list[Node] = field(default_factory=list)
-    values: list[Any] = field(default_factory=list)
-    sources: dict[Var, SizeSource] = field(default_factory=dict)
-    symbolic: bool = False
-
-    def lift(self, value: np.ndarray) -> Node:
-        return self.input(value, Weight.ARRAY)
-
-    def c_ordered(self, node: Node) -> bool:
-        return bool(self.values[node.params].flags.c_contiguous)
-
-    def input(self, value: Any, weight: Weight) -> Node:
-        value = np.asarray(value)
-        shape = self._shape(value.shape)
-        type_ = TensorType(shape, value.dtype, weight)
-        node = self.add(kinds.INPUT, (), len(self.inputs), type_)
-        self.inputs.append(node)
-        self.values.append(value)
-        return node
-
-    def _shape(self, extents: Sequence[int]) -> Shape:
-        shape: list[Size] = []
-        for axis, n in enumerate(extents):
-            if not self.symbolic or n < 2:
-                shape.append(n)
-                continue
-            size = var(f"n{len(self.sources)}", lo=2)
-            (atom,) = size.terms[0][0]
-            self.sources[atom] = SizeSource(len(self.inputs), axis)
-            self.sizes.values[atom.name] = n
-            shape.append(size)
-        return tuple(shape)
 
 
 @dataclass
@@ -72,39 +32,15 @@ class Trace:
 
     @staticmethod
     def of(call: Callable[..., Any], *arguments: Any, symbolic: bool = False) -> Trace:
-        block = TracedBlock(symbolic=symbolic)
-        traced = [_tracers(block, a) for a in arguments]
-        cells = [t.cell for a in traced for t in flatten(a)[0]]
-        entry = [c.node for c in cells]
+        block = TracedBlock(symbolic)
+        traced = [tree_map(block.input, a) for a in arguments]
         leaves, tree = flatten(call(block, *traced))
-        outputs = [as_node(block, x) for x in leaves]
-        writes = [
-            (block.inputs.index(before), c.node)
-            for c, before in zip(cells, entry, strict=True)
-            if c.node is not before
-        ]
-        graph = Graph.of(block, block.inputs, outputs, writes, block.sources)
-        graph.verify()
-        return Trace(graph, block.values, tree)
+        return Trace(block.graph(leaves), block.arrays, tree)
 
     def run(self, graph: Graph | None = None) -> Any:
         """The results by the reference meaning; the inputs stay as they are."""
         values = [np.array(v) for v in self.values]
         return unflatten(self.tree, (graph or self.graph).run(*values))
-
-
-def _tracers(block: TracedBlock, argument: Any) -> Any:
-    leaves, tree = flatten(argument)
-    return unflatten(tree, [_tracer(block, x) for x in leaves])
-
-
-def _tracer(block: TracedBlock, value: Any) -> Tracer:
-    if isinstance(value, np.ndarray):
-        weight = Weight.ARRAY
-    else:
-        weight = Weight.SCALAR if isinstance(value, np.generic) else Weight.WEAK
-    node = block.input(value, weight)
-    return Tracer(Cell(block, node, argument=weight is Weight.ARRAY), None, weight)
 
 
 def gradient(

@@ -1,7 +1,8 @@
 """What the tests of scheduling share: a few rows, a graph builder, and an interpreter of plans.
 
-The interpreter runs a `Plan` element by element in Python, as the loops of the kernels say, on one flat memory per
-place. `run(graph, plan, arrays)` gives the outputs as NumPy arrays; inputs that the graph writes change.
+The interpreter runs a `Plan` element by element in Python, as the loops of the kernels say, on one
+flat memory per place. `run(graph, plan, arrays)` gives the outputs as NumPy arrays; inputs that the
+graph writes change.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from npjit.core.graph import Block, Graph, Node, SizeSource, TensorType, Weight
 from npjit.core.op import Gather, Kind, Literal, Op, Reduction
-from npjit.core.size import Size, Var, atoms, substitute, var
+from npjit.core.size import Size, Var, substitute, var
 from npjit.core.view import View, broadcast, expand, index, slice_of, transpose
 from npjit.schedule import schedule
 from npjit.schedule.kernel import (
@@ -44,7 +45,7 @@ def _elementwise(name: str, f: Callable[..., Any], cost: int = 1) -> Op:
 
 def _reduction(name: str, f: Callable[..., Any], style: str, identity: Any = None) -> Op:
     def evaluate(n: Any, a: Any) -> Any:
-        axes = n.params if not style.startswith("arg") else n.params
+        axes = n.params
         if style.startswith("arg"):
             kept = [d for d in range(np.ndim(a)) if d not in axes]
             moved = np.transpose(a, [*kept, *axes])
@@ -491,7 +492,8 @@ def checks_of(plan: Plan) -> int:
 
 
 def compare(g: Graph, arrays: Sequence[Any]) -> Plan:
-    """Run a graph and its plan on the same inputs, the plan forwards and backwards; they must agree."""
+    """Run a graph and its plan on the same inputs, the plan forwards and backwards; they must
+    agree."""
     plan = schedule(g, [layout_of(a) for a in arrays])
     with np.errstate(all="ignore"):
         first = [np.array(a, order="K") for a in arrays]

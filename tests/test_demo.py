@@ -95,3 +95,12 @@ def test_unknown_command_is_refused():
     done = run_command("dance")
     assert done.returncode == 2
     assert "dance" in done.stderr
+
+
+def test_bench_of_own_function(tmp_path):
+    path = tmp_path / "model.py"
+    path.write_text("import numpy as np\n\n\ndef loss(x, y):\n    return np.sum(x * y)\n")
+    done = run_command("bench", f"{path}:loss", "--shape", "30,4", "--shape", "4")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "result against NumPy" in done.stdout
+    assert "0 broken, 0 numpy" in done.stdout

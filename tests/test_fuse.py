@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from npjit.core.graph import Graph, Node
 from npjit.core.op import Kind
 from npjit.core.view import At, index, slice_of
 from npjit.schedule import NotScheduled, schedule
 from npjit.schedule.plan import Plan
-
 from tests import schedule_reference as r
 from tests.schedule_reference import Builder
 
@@ -69,15 +69,13 @@ def test_log_softmax_cross_entropy_and_gradient() -> None:
     same(b.graph([loss, gradient]), [rng.random((3, 4)), rng.random((3, 4))], 2)
 
 
-def test_layer_norm_loss_and_three_gradients() -> None:
-    b = Builder()
+def layer_norm(b: Builder) -> Graph:
+    """Loss and three gradients of a weighted square of normalised rows."""
     x, shape = rows(b)
     n, m = shape
     gain, shift, w = b.input((m,)), b.input((m,)), b.input(shape)
-    count = b.bc(
-        b.expand(b.ew(r.cast, b.block.add(r.size_op, (), m, b.const(1, "i8").type)), ()), (n, 1)
-    )
-    count = b.ew(r.cast, count, dtype="f8")
+    count = b.block.add(r.size_op, (), m, b.const(1, "i8").type)
+    count = b.bc(b.ew(r.cast, count, dtype="f8"), (n, 1))
 
     def mean(a: Node) -> Node:
         return b.ew(r.divide, b.sum(a, (1,), keep=True), count)
@@ -96,8 +94,12 @@ def test_layer_norm_loss_and_three_gradients() -> None:
     inner = b.ew(r.subtract, dhat, b.bc(mean(dhat), shape))
     outer = b.ew(r.multiply, hat, b.bc(mean(b.ew(r.multiply, dhat, hat)), shape))
     dx = b.ew(r.divide, b.ew(r.subtract, inner, outer), b.bc(sigma, shape))
+    return b.graph([loss, dx, dgain, dshift])
+
+
+def test_layer_norm_loss_and_three_gradients() -> None:
     arrays = [rng.random((3, 4)), rng.random(4), rng.random(4), rng.random((3, 4))]
-    same(b.graph([loss, dx, dgain, dshift]), arrays, 3)
+    same(layer_norm(Builder()), arrays, 3)
 
 
 def test_mean_and_variance_of_a_whole_array() -> None:
@@ -189,6 +191,17 @@ def test_dear_values_are_stored_rather_than_computed_at_five_places() -> None:
     assert any("exp" in text for text in plan.refusals)
 
 
+def test_a_stored_value_is_summed_where_it_is_computed() -> None:
+    """As in a loss and its gradient: nothing reads the stored value just to add it up."""
+    b = Builder()
+    x, (n, m) = rows(b)
+    y = b.ew(r.exp, b.cut(x, (0, 1, n - 1), (0, 1, m - 1)))
+    around = [b.pad(y, [(i, 1 - i), (j, 1 - j)]) for i in (0, 1) for j in (0, 1)]
+    z = b.ew(r.add, b.ew(r.add, *around[:2]), b.ew(r.add, *around[2:]))
+    plan = same(b.graph([b.sum(y), z]), [rng.random((4, 3))], 2)
+    assert [len(k.buffers) for k in plan.kernels] == [3, 2]
+
+
 def test_cheap_values_are_computed_again() -> None:
     b = Builder()
     x, (n, m) = rows(b)
@@ -245,7 +258,7 @@ def test_argmax_counts_in_row_major_order() -> None:
 
 def test_gather_is_a_load() -> None:
     b = Builder()
-    x, (n, m) = rows(b)
+    x, _ = rows(b)
     where = b.input((b.size("k"),), "i8")
     y = b.ew(r.exp, b.gather(x, where, dims=(1,), place=1))
     z = b.gather(b.ew(r.exp, x), where, where, dims=(0, 1))
@@ -256,7 +269,7 @@ def test_gather_is_a_load() -> None:
 
 def test_matrix_products_read_views_in_place() -> None:
     b = Builder()
-    x, (n, m) = rows(b)
+    x, (n, _) = rows(b)
     y = b.input((n, b.size("k")))
     z = b.contract(b.t(x), b.ew(r.exp, y), "mn,nk->mk")
     same(b.graph([b.ew(r.negative, z)]), [rng.random((3, 4)), rng.random((3, 2))], 2)

@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from npjit.core.graph import Block, Node, TensorType
+from npjit.core.control import Loop
+from npjit.core.graph import Block, Graph, Node, TensorType
 from npjit.core.op import Kind, Op
+from npjit.core.size import Var
 from npjit.ops import kinds
+from npjit.ops.control import LOOP, results
 from npjit.ops.errors import NotCaptured
 from npjit.ops.tracer import Tracer, fresh
 from npjit.transform.adjoints import NotDifferentiable
@@ -18,6 +21,7 @@ from npjit.transform.simplify import simplify
 from tests.gradients import Trace, check_gradients, gradient
 from tests.random_programs import programs, run_program
 
+NOTHING = TensorType((), np.dtype(np.bool_))
 RANDOM = np.random.default_rng(5)
 X = RANDOM.uniform(0.5, 1.5, (3, 4))
 V = RANDOM.uniform(0.5, 1.5, 5)
@@ -252,6 +256,24 @@ def test_argument_without_influence_has_zeros() -> None:
 def test_refusals_name_the_problem(f: Any, arguments: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         gradient(f, *arguments)
+
+
+def test_gradient_of_a_loop_is_refused() -> None:
+    """Whatever the control node's own type: its result depends on the argument."""
+
+    def call(block: Block, x: Any) -> Any:
+        def f(x: Any) -> Any:
+            inner = Block()
+            value = inner.add(kinds.INPUT, (), 0, x.node.type)
+            body = Graph.of(inner, [value], [(fresh(inner, value) * 2.0).node])
+            node = block.add(LOOP, (x.node,), Loop(body, 1, Var("i", lo=0), 3), NOTHING)
+            (last,) = results(block, node, [x.node.type])
+            return np.sum(fresh(block, last))
+
+        return grad_of_traced(block, f, (x,), {})
+
+    with pytest.raises(NotCaptured, match="gradient of a traced loop"):
+        Trace.of(call, V)
 
 
 def test_missing_rule_names_the_op_and_the_line() -> None:

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from npjit.core.graph import Graph, Node
 from npjit.core.op import Kind
-from npjit.core.size import Size, product, substitute, var
+from npjit.core.size import Size, atoms, product, substitute, var
 from npjit.core.view import At, Cut, View, diagonal, index, slice_of
-
+from npjit.schedule import schedule
 from tests import schedule_reference as r
 from tests.schedule_reference import Builder, compare
+from tests.test_fuse import layer_norm, rows, softmax
 
 LONG = 60
 UNARY = [r.negative, r.dear, r.halve]
@@ -38,7 +40,7 @@ class Maker:
         return self.draw(st.sampled_from(list(choices)))
 
     def actual(self, size: Size) -> int:
-        value = substitute(size, {a: self.sizes[a.name] for a in r.atoms(size)})
+        value = substitute(size, {a: self.sizes[a.name] for a in atoms(size)})
         assert isinstance(value, int)
         return value
 
@@ -210,3 +212,46 @@ def test_random_graphs(data: Any) -> None:
     maker = Maker(data.draw)
     graph = maker.graph()
     compare(graph, maker.arrays)
+
+
+# -- text
+
+
+def test_softmax_text(golden: Any) -> None:
+    b = Builder()
+    x, _ = rows(b)
+    golden("plan_softmax.txt", str(schedule(b.graph([softmax(b, x)[0]]), ["C"])))
+
+
+def test_layer_norm_text(golden: Any) -> None:
+    graph = layer_norm(Builder())
+    golden("plan_layer_norm.txt", str(schedule(graph, ["C"] * 4)))
+
+
+def test_stencil_gradient_text(golden: Any) -> None:
+    """Slices forward are pads backward, which are bounds in the kernel."""
+    b = Builder()
+    x, (n, m) = rows(b)
+    parts = [b.cut(x, (i, 1, n - 1), (0, 1, m)) for i in (0, 1)]
+    step = b.ew(r.subtract, *parts)
+    back = b.ew(r.subtract, b.pad(step, [(0, 1), (0, 0)]), b.pad(step, [(1, 0), (0, 0)]))
+    golden("plan_stencil.txt", str(schedule(b.graph([back]), ["C"])))
+
+
+def test_update_text(golden: Any) -> None:
+    """A row from the row above, and a shift, which needs a temporary."""
+    b = Builder()
+    x, (n, m) = rows(b)
+    above = b.view(x, index(x.shape, [At(0), slice_of(0, 1, m)]))
+    v = b.update(x, b.ew(r.add, above, above), index(x.shape, [At(1), slice_of(0, 1, m)]))
+    moved = b.cut(v, (0, 1, n - 1), (0, 1, m))
+    w = b.update(v, moved, index(x.shape, [slice_of(1, 1, n - 1), slice_of(0, 1, m)]))
+    golden("plan_update.txt", str(schedule(b.graph([], [(0, w)]), ["C"])))
+
+
+def test_fortran_order_text(golden: Any) -> None:
+    """Loops and results follow memory; contiguous axes become one."""
+    b = Builder()
+    x, _ = rows(b)
+    y = b.ew(r.add, b.ew(r.exp, x), x)
+    golden("plan_fortran.txt", str(schedule(b.graph([y]), [("1", "p", "10|f")])))

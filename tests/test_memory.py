@@ -1,16 +1,17 @@
-"""Storage: updates in place, old versions, aliases between what is read and written, and the arena."""
+"""Storage: updates in place, old versions, aliases between what is read and written, and the
+arena."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+
 from npjit.core.size import bounds, text, var
 from npjit.core.view import At, identity, index, slice_of
 from npjit.schedule.kernel import Load
 from npjit.schedule.memory import Use, plan_memory
 from npjit.schedule.plan import Place
-
 from tests import schedule_reference as r
 from tests.schedule_reference import Builder, compare, kernels_of
 
@@ -125,7 +126,7 @@ def test_rows_of_a_matrix_are_updated_from_rows_above() -> None:
 
 def test_a_written_input_without_a_version_is_copied_into() -> None:
     b = Builder()
-    x, y = b.input((b.size("n"),)), b.input((b.size("n"),))
+    _, y = b.input((b.size("n"),)), b.input((b.size("n"),))
     plan = compare(b.graph([], [(0, b.ew(r.exp, y))]), [rng.random(5), rng.random(5)])
     assert plan.arena == 0
 

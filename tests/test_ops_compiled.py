@@ -1,4 +1,4 @@
-"""Every elementwise row's C text against NumPy: one kernel per row, all its loops, special values."""
+"""Every elementwise row's C text against NumPy: one kernel per row, all loops, special values."""
 
 from typing import Any
 

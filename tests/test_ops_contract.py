@@ -64,6 +64,7 @@ PRODUCTS = [
     lambda x, y: np.einsum("ij,kj,kl->il", x, y, x),
     lambda x, y: np.einsum(x, [0, 1], y, [2, 1], [0, 2]),
     lambda x, y: np.einsum(x, [0, 1], y, [2, 1]),
+    lambda x, y: np.einsum("ij,jk->ik", x[:, :1], y),
 ]
 
 
@@ -88,6 +89,9 @@ def test_products_of_known_kinds() -> None:
         lambda x: x @ x,
         lambda x: x @ 2.0,
         lambda x: np.dot(x, x),
+        lambda x: np.dot(x[:, :1], x),
+        lambda x: np.inner(x, x[:, :1]),
+        lambda x: x[:, :1] @ x,
         lambda x: np.einsum("ij,jk", x, x),
         lambda x: np.einsum("ijk", x),
         lambda x: np.einsum("ij->ijj", x),

@@ -89,6 +89,9 @@ def test_arguments_of_max() -> None:
         lambda x: np.max(x, where=x > 0),
         lambda x: np.sum(x, axis=2),
         lambda x: np.sum(x, axis=(0, 0)),
+        lambda x: np.sum(x, where=np.ones((2, 0, 3), bool)),
+        lambda x: np.sum(x, where=np.ones(4, bool)),
+        lambda x: np.sum(x, initial=np.ones(3)),
     ):
         with pytest.raises(NotCaptured):
             run(refused, ARRAYS["empty"])
@@ -138,6 +141,8 @@ def test_out() -> None:
 def test_weights() -> None:
     check(lambda x, w: np.average(x, axis=1, weights=w), X, np.abs(X[0]), bound=1e-13)
     check(lambda x, w: np.average(x, weights=w, returned=True), X, X**2, bound=1e-13)
+    with pytest.raises(NotCaptured):
+        run(lambda x: np.average(x, weights=x[:1]), X)
     with pytest.raises(ArithmeticError):
         run(lambda x: np.average(x, axis=1, weights=x), np.zeros((2, 3)))
 

@@ -161,6 +161,52 @@ def test_reshape_of_a_view_may_be_read() -> None:
         run(writes, X)
 
 
+@pytest.mark.parametrize(
+    "copied",
+    [
+        lambda x: x.T.reshape(-1),
+        lambda x: x[:, 1:].reshape(-1),
+        lambda x: x[::-1].reshape(2, 6),
+        lambda x: np.broadcast_to(x[0], (3, 4)).reshape(-1),
+        lambda x: x[:, ::2].T.reshape(3, 2),
+        lambda x: x[:, ::2].ravel(),
+    ],
+)
+def test_reshape_that_numpy_copies(copied: Any) -> None:
+    def program(x: Any) -> Any:
+        y = copied(x)
+        y[0] = -1
+        x[0, 0] = 5
+        return y * 1, x * 1
+
+    check(program, X)
+
+
+@pytest.mark.parametrize(
+    "shared",
+    [
+        lambda x: x[1:].reshape(-1),
+        lambda x: x[:, ::2].reshape(3, 2, 1, 1).reshape(3, 1, 2),
+        lambda x: x[:, ::2].reshape(-1),
+        lambda x: x[0, ...].reshape(2, 2),
+        lambda x: x.T.reshape(2, 2, 3),
+    ],
+)
+def test_reshape_that_numpy_shares(shared: Any) -> None:
+    """Written to, such an array ends the trace or is seen through the other."""
+
+    def program(x: Any) -> Any:
+        y = shared(x)
+        y[0] = -1
+        return x * 1
+
+    try:
+        run(program, X.copy())
+    except NotCaptured:
+        return
+    check(program, X, dynamic=False)
+
+
 def test_writes_that_are_not_followed() -> None:
     def real_part(x: Any) -> Any:
         z = x.astype(complex)

@@ -133,6 +133,12 @@ def test_complex(code: str) -> None:
     check([("nj_expm1(v0)", code, code, np.expm1)], ulp=2 * TRANSCENDENTAL)
 
 
+@pytest.mark.parametrize("code", "?bQ" + FLOATS + COMPLEX)
+def test_select(code: str) -> None:
+    pick = f"nj_select(v0 == v0, v0, {'b1' if code == '?' else C_TYPES[code]}{{}})"
+    check([(pick, code, code, lambda x: np.where(x == x, x, np.zeros((), code)))])
+
+
 def test_half_rounds_like_numpy_everywhere() -> None:
     halves = np.arange(65536, dtype=np.uint16).view(np.float16)
     kernels = Kernels("-O3")

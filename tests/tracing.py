@@ -16,8 +16,8 @@ from npjit.core.graph import Block, Graph, Node, SizeSource, TensorType, Weight
 from npjit.core.size import Size, Var, var
 from npjit.core.tolerance import assert_equal_numpy
 from npjit.ops import kinds
-from npjit.ops.namespace import traced_namespace
 from npjit.ops.errors import pop_trace, push_trace
+from npjit.ops.namespace import traced_namespace
 from npjit.ops.tracer import Cell, Tracer, as_node
 
 

@@ -100,7 +100,7 @@ def callable_entry(captured: Captured, graph: Graph, run: Callable[[list[Any]], 
             if kind == "fresh":
                 out.append(fresh[what])
             elif kind == "alias":
-                out.append(_alias(what, inputs, sizes))
+                out.append(alias_result(what, inputs, sizes))
         return out
 
     specs = [result_spec(kind, what, graph.outputs, None) for kind, what in results]
@@ -135,7 +135,9 @@ def variables(graph: Graph, inputs: list[Any]) -> dict[str, int]:
     return values
 
 
-def _alias(alias: Alias, inputs: list[Any], sizes: dict[str, int]) -> np.ndarray:
+def alias_result(alias: Alias, inputs: list[Any], sizes: dict[str, int]) -> np.ndarray:
+    """A result that is a view of an input's memory."""
+
     def value(size: Size) -> int:
         found = substitute(size, {v: sizes[v.name] for v in atoms(size)})
         assert isinstance(found, int)

@@ -72,6 +72,7 @@ def gradient_by_values(gradient: Gradient, args: tuple[Any, ...], kwargs: dict[s
     capture = Capture(Policy(dynamic=False))
     capture.block.limit = MOST_NODES
     evaluate = Evaluator(capture)
+    capture.block.eager = True
     capture.block.peek = evaluate  # type: ignore[method-assign]
     outside = Outside(capture, sees_values=True)
     capture.outside = outside

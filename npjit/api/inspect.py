@@ -30,6 +30,9 @@ class Lowered:
 
     def __init__(self, jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         watch = Stopwatch()
+        on_device = jitted.elsewhere(args, kwargs)
+        if on_device is not None:
+            jitted, (args, kwargs) = on_device, on_device.wrapped(args, kwargs)
         try:
             self.captured = jitted.capture(args, kwargs)
         except NotCaptured as e:
@@ -45,11 +48,12 @@ class Lowered:
         return self.compiled.graph
 
     def as_text(self, stage: str = "graph") -> str:
-        """The text of a stage: "graph" (after passes), "kernels" (the plan) or "cpp" (generated code)."""
+        """The text of a stage: "graph" (after passes), "kernels" (the plan) or "cpp" (generated code,
+        "cuda" for calls on a GPU)."""
         texts = {
             "graph": lambda: str(self.compiled.graph),
             "kernels": lambda: str(self.compiled.plan),
-            "cpp": lambda: self.compiled.source,
+            "cuda" if self.compiled.backend == "cuda" else "cpp": lambda: self.compiled.source,
         }
         if stage not in texts:
             raise ValueError(f"no text for {stage!r}; there are {', '.join(texts)}")

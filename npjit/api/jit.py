@@ -13,6 +13,7 @@ from typing import Any
 from npjit import _runtime
 from npjit.api.compile import Compiled, Stopwatch, compile_captured
 from npjit.api.options import CaptureError, NpjitWarning, Options
+from npjit.api.placement import needs_device
 from npjit.frontend.capture import Policy
 from npjit.frontend.outside import Outside
 from npjit.frontend.trace import Captured, capture_call
@@ -45,6 +46,8 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         self._policy = Policy(options.dynamic)
         self._lock = threading.RLock()
         self._warned: frozenset[str] = frozenset()
+        # (GPU's number, whether NumPy arrays come and go) -> DeviceJitted
+        self.on_devices: dict[tuple[int, bool], Any] = {}
 
     def with_options(self, options: Options) -> Any:
         """The same function, compiled by other options."""
@@ -56,6 +59,9 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         trace = active_trace()
         if trace is not None:
             return self.inline(trace.outside)(*args, **kwargs)
+        on_device = self.elsewhere(args, kwargs)
+        if on_device is not None:
+            return on_device.answer(args, kwargs)
         with self._lock:
             entry, doubt = self._compiled_meanwhile(args, kwargs), ""
             if entry is None:
@@ -69,6 +75,14 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         if doubt:
             self._warn(f"{self._name} runs as NumPy: {doubt}")
         return result
+
+    def elsewhere(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What answers calls on a GPU; None: this call is not one."""
+        if not needs_device(args, kwargs, self.options.device):
+            return None
+        from npjit.api.device import route
+
+        return route(self, args, kwargs)
 
     def _compiled_meanwhile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An entry that another thread has made while this one waited."""
@@ -178,11 +192,15 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
 
     def cache_info(self) -> dict[str, Any]:
         """Calls by how they ran (whole, broken, numpy), compiled versions, and what ran as NumPy and why."""
-        return {
+        found = {
             **self.counts(),
             "compiled": len(self.compiled),
             "refusals": dict(self.refusals),
         }
+        for other in self.on_devices.values():
+            for name, value in other.cache_info().items():
+                found[name] = found[name] | value if name == "refusals" else found[name] + value
+        return found
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """What a call with these arguments compiles to; see `Lowered.as_text`."""
@@ -246,6 +264,7 @@ def jit(
     dynamic: bool | None = None,
     fullgraph: bool = False,
     recompile_limit: int = 64,
+    device: str | None = None,
 ) -> Any:
     """Compile a NumPy function.
 
@@ -258,7 +277,7 @@ def jit(
         Any function of arrays, numbers and containers of them (tuples, lists, dicts, dataclasses, None): a function,
         method, lambda, partial, or an object with `__call__`.
     backend : str or callable, optional
-        "cpp" (the default when a compiler is there), "cython", "numba", "numpy", a registered name, or a callable
+        "cpp" (the default when a compiler is there), "cython", "numba", "numpy", "cuda", a registered name, or a callable
         `(graph, example_types) -> callable`.
     dynamic : bool, optional
         None: extents above 16 and int arguments are symbols from the first call. False: every size is a constant of
@@ -267,6 +286,9 @@ def jit(
         Raise `CaptureError`, with line and reason, instead of running as NumPy.
     recompile_limit : int
         How many versions are compiled before further kinds of arguments run as NumPy.
+    device : str, optional
+        "cuda" or "cuda:1": NumPy arguments are moved to that GPU, and results come back as NumPy arrays. CuPy arrays
+        (and whatever has `__cuda_array_interface__`) run where they live, with CuPy results, without this.
 
     Returns
     -------
@@ -284,7 +306,7 @@ def jit(
     >>> circle.cache_info()["whole"]
     1
     """
-    options = Options(backend, dynamic, fullgraph, recompile_limit)
+    options = Options(backend, dynamic, fullgraph, recompile_limit, device)
     if function is None:
         return functools.partial(jit_any, options=options)
     return jit_any(function, options)

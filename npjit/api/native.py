@@ -126,4 +126,10 @@ def _numpy(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Co
     return _reference(captured, graph, watch)
 
 
-_BUILDERS = {"cpp": _cpp, "numba": _numba, "numpy": _numpy}
+def _cuda(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled | None:
+    from npjit.api.device import compile_cuda
+
+    return compile_cuda(captured, graph, plan, watch)
+
+
+_BUILDERS = {"cpp": _cpp, "numba": _numba, "numpy": _numpy, "cuda": _cuda}

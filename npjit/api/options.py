@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+_DEVICE = re.compile(r"cuda(:\d+)?")
 MODES = ("default", "background", "reduce-overhead", "max-autotune")
 
 
@@ -25,10 +27,15 @@ class Options:
     dynamic: bool | None = None
     fullgraph: bool = False
     recompile_limit: int = 64
+    device: str | None = None
 
     def __post_init__(self) -> None:
         if self.dynamic not in (None, True, False):
             raise ValueError(f"dynamic must be None, True or False, not {self.dynamic!r}")
+        if self.device is not None and not _DEVICE.fullmatch(self.device):
+            raise ValueError(f'device must be None, "cuda" or "cuda:<number>", not {self.device!r}')
+        if self.backend == "cuda" and self.device is None:
+            object.__setattr__(self, "device", "cuda")
         if isinstance(self.backend, str):
             from npjit.backends import registry
 

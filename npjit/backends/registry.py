@@ -18,7 +18,7 @@ from typing import Any
 
 Backend = Callable[[Any, Any], Callable[[list[Any]], list[Any]]]
 
-BUILT_IN = ("cpp", "cython", "numba", "numpy")
+BUILT_IN = ("cpp", "cuda", "cython", "numba", "numpy")
 _registered: dict[str, Backend] = {}
 
 

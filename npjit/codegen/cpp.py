@@ -12,6 +12,7 @@ npjit_prepare and npjit_run as runtime/abi.h says:
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
@@ -38,8 +39,13 @@ _PRINTERS: dict[Form, type[KernelPrinter]] = {
 
 def print_cpp(plan: Plan, compiler: Compiler) -> str:
     """The translation unit of a plan."""
+    return unit(plan, compiler.vector)
+
+
+def unit(plan: Plan, vector: Collection[str]) -> str:
+    """The translation unit of a plan, when vector loops may call these functions of libmvec."""
     text = print_functions(plan)
-    return "\n".join([_abi(), prelude_text(text, compiler.vector), text])
+    return "\n".join([_abi(), prelude_text(text, vector), text])
 
 
 def print_functions(plan: Plan) -> str:

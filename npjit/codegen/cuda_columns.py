@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from npjit.codegen.cpp_phase import Levels
 from npjit.codegen.cpp_reduce import Fold
 from npjit.codegen.cuda_kernel import BLOCK
-from npjit.codegen.cuda_lanes import LanePrinter, pack_variable
+from npjit.codegen.cuda_lanes import LanePrinter, levels_of, pack_variable
 from npjit.codegen.cuda_launch import Configured, Request, Start, up, widest
 from npjit.codegen.cuda_steps import RUN, Step, StepsPrinter
 from npjit.schedule.kernel import Phase
@@ -91,7 +90,7 @@ class ColumnsPrinter(StepsPrinter):
     def _printed(
         self, phase: Phase, loops: Sequence[int], level: dict[int, int] | None = None
     ) -> LanePrinter:
-        printer = LanePrinter(self.values, phase, Levels(loops, level or {}), self.slots)
+        printer = LanePrinter(self.values, phase, levels_of(loops, level or {}), self.slots)
         printer.print()
         return printer
 

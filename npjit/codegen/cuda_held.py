@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from npjit.codegen.cpp_phase import Levels
 from npjit.codegen.cuda_kernel import CudaPrinter
-from npjit.codegen.cuda_lanes import LanePrinter, Move, pack_variable
+from npjit.codegen.cuda_lanes import LanePrinter, Move, levels_of, pack_variable
 from npjit.codegen.cuda_launch import Configured, Request, Start, power, up, widest
 from npjit.codegen.cuda_rows import RowsPrinter
 from npjit.schedule.kernel import Access, Kernel, Load, Phase, Store
@@ -82,14 +81,14 @@ class HeldPrinter(CudaPrinter):
         level: dict[int, int] = {}
         found = []
         for phase in self.kernel.phases:
-            levels = Levels(phase.axes, level)
+            levels = levels_of(phase.axes, level)
             printer = LanePrinter(
                 self.values, phase, levels, self.slots, packs, rows, guard="place == 0"
             )
             printer.print()
             level |= {n: 0 for n, _ in phase.body}
             found.append(printer)
-        mover = LanePrinter(self.values, Phase((), ()), Levels(self.axes, {}), self.slots)
+        mover = LanePrinter(self.values, Phase((), ()), levels_of(self.axes, {}), self.slots)
         for (access, _), pack in names.items():
             dtype = self.kernel.buffers[access.buffer].dtype
             self.loads.append(mover.move(pack, access, dtype))

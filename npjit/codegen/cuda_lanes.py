@@ -22,6 +22,11 @@ from npjit.schedule.kernel import Access, DType, Instr, Load, Phase, Store
 _SLOTS = 21
 
 
+def levels_of(loops: Sequence[int], earlier: Mapping[int, int]) -> Levels:
+    """One level for each loop, the lanes innermost."""
+    return Levels([[axis] for axis in loops], earlier)
+
+
 @dataclass(frozen=True)
 class Move:
     """A pack that a phase loads or stores: its variable, its slot and the memory of the first lane."""
@@ -117,7 +122,7 @@ class LanePrinter(PhasePrinter):
             return False
         if self.values.kernel.buffers[access.buffer].role == "row":
             return False
-        return dict(access.strides).get(self.levels.loops[-1], 0) == 1
+        return dict(access.strides).get(self.levels.loops[-1][-1], 0) == 1
 
     def move(self, pack: str, access: Access, dtype: DType) -> Move:
         """The pack of an access from the first lane on."""

@@ -9,9 +9,8 @@ In: a `Kernel` without inner axes. Out: one function; a thread's accesses are as
 
 from __future__ import annotations
 
-from npjit.codegen.cpp_phase import Levels
 from npjit.codegen.cuda_kernel import BLOCK, CudaPrinter, merged
-from npjit.codegen.cuda_lanes import LanePrinter
+from npjit.codegen.cuda_lanes import LanePrinter, levels_of
 from npjit.codegen.cuda_launch import Configured, Request, Start, up, widest
 
 # the most blocks of a launch; threads step on to further items
@@ -26,7 +25,7 @@ class MapPrinter(CudaPrinter):
         axes = self.kernel.outer
         last = axes[-1]
         phase = merged(self.kernel.phases)
-        printer = LanePrinter(self.values, phase, Levels(axes, {}), self.slots)
+        printer = LanePrinter(self.values, phase, levels_of(axes, {}), self.slots)
         printed = printer.print()
         with self.function(""):
             self.unpack()

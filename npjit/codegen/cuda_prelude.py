@@ -27,6 +27,7 @@ _HEADERS: tuple[tuple[str, frozenset[str]], ...] = (
     ("integer.h", frozenset()),
     ("float.h", frozenset()),
     ("math.h", frozenset()),
+    ("reduce.h", frozenset()),
     ("cuda_half.h", _HALF),
     ("half.h", _HALF),
     ("complex.h", _COMPLEX),

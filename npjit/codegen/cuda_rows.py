@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from npjit.codegen.cpp_phase import Levels
 from npjit.codegen.cpp_reduce import Fold
 from npjit.codegen.cpp_types import factor, stored
 from npjit.codegen.cuda_kernel import BLOCK
-from npjit.codegen.cuda_lanes import LanePrinter
+from npjit.codegen.cuda_lanes import LanePrinter, levels_of
 from npjit.codegen.cuda_launch import Configured, Request, Start, power, up, widest
 from npjit.codegen.cuda_steps import RUN, Step, StepsPrinter
 from npjit.schedule.kernel import Phase
@@ -76,7 +75,7 @@ class RowsPrinter(StepsPrinter):
     def _printed(
         self, phase: Phase, axes: Sequence[int], level: dict[int, int] | None = None
     ) -> LanePrinter:
-        printer = LanePrinter(self.values, phase, Levels(axes, level or {}), self.slots)
+        printer = LanePrinter(self.values, phase, levels_of(axes, level or {}), self.slots)
         printer.print()
         return printer
 

@@ -1,8 +1,8 @@
 """One kernel as a Python function for Numba.
 
-In: a `Kernel`, and whether it reduces along strided axes. Out: the function's source. The loops are
-those of the kernel: outer axes, then phase by phase the inner ones; `by_columns` puts the last outer
-axis inside the inner ones instead, with an array over it for each value that outlives its loop.
+In: a `Kernel`, and whether it reduces along strided axes. Out: the function's source. The loops
+are those of the kernel: outer axes, then phase by phase the inner ones; `by_columns` puts the last
+outer axis inside the inner ones, with an array over it for each value that outlives its loop.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""What kernels printed for Numba may call: the prelude functions that Numba computes as NumPy does.
+"""What kernels printed for Numba may call: prelude functions that it computes as NumPy does.
 
-In: names nj_... that printed kernels use. Out: `namespace(names)`, the globals to run them in. A name
-that is not here has no exact twin in Numba, and its kernels are refused:
+In: names nj_... that printed kernels use. Out: `namespace(names)`, the globals to run them in. What
+has no exact twin in Numba is refused by `check`, and the plan then runs on another backend:
 
     namespace({"nj_sin", "nj_select"})["nj_sin"](0.5)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -30,17 +30,25 @@ TYPES = {
     "c128": np.complex128,
 }
 
-# ufuncs that Numba has, with NumPy's results for every type that it takes
-UFUNCS = frozenset(
-    "sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh exp exp2 expm1 log log2"
-    " log10 log1p sqrt cbrt floor ceil trunc rint fabs deg2rad rad2deg arctan2 hypot copysign"
-    " nextafter logaddexp fmod fmax fmin maximum minimum isnan isinf isfinite signbit sign absolute"
-    " left_shift right_shift gcd lcm power".split()
-)
+_FLOAT = """sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh exp exp2 expm1
+    log log2 log10 log1p cbrt floor ceil trunc rint fabs deg2rad rad2deg arctan2 hypot copysign
+    nextafter logaddexp fmod signbit power"""
+# functions and the kinds of dtypes for which Numba gives what NumPy gives
+_UFUNCS = dict.fromkeys(_FLOAT.split(), "f")
+_UFUNCS |= dict.fromkeys(["maximum", "minimum", "fmax", "fmin"], "biuf")
+_UFUNCS |= dict.fromkeys(["right_shift", "gcd"], "iu")
+_UFUNCS |= {"absolute": "biufc", "sqrt": "fc", "isnan": "fc", "isinf": "fc", "isfinite": "fc"}
 
 
 class NoNumbaText(Exception):
     """Something that the Numba printer has no exact text for."""
+
+
+def check(name: str, kinds: str) -> None:
+    """Raise NoNumbaText unless a function takes arguments of these kinds of dtypes."""
+    allowed = _OWN[name][1] if name in _OWN else _UFUNCS.get(name.removeprefix("nj_"), "")
+    if not set(kinds) <= set(allowed):
+        raise NoNumbaText(f"Numba has no {name} for dtypes of the kinds {kinds}")
 
 
 def namespace(names: Iterable[str]) -> dict[str, Any]:
@@ -49,13 +57,10 @@ def namespace(names: Iterable[str]) -> dict[str, Any]:
 
     found: dict[str, Any] = {"np": np, "numba": numba, "flat": flat, "placed": placed, **TYPES}
     for name in names:
-        plain = name.removeprefix("nj_")
         if name in _OWN:
-            found[name] = numba.njit(error_model="numpy", inline="always")(_OWN[name])
-        elif plain in UFUNCS:
-            found[name] = getattr(np, plain)
+            found[name] = numba.njit(error_model="numpy", inline="always")(_OWN[name][0])
         else:
-            raise NoNumbaText(f"Numba has no {name}")
+            found[name] = getattr(np, name.removeprefix("nj_"))
     return found
 
 
@@ -91,17 +96,31 @@ def _float_to_u64(x: Any) -> Any:
     return np.uint64(np.int64(x))
 
 
-def _square(x: Any) -> Any:
-    return x * x
-
-
 def _floor_divide(a: Any, b: Any) -> Any:
-    """Integers only: zero gives zero, the smallest over -1 stays."""
+    """Of signed integers: zero gives zero, the smallest one over -1 stays."""
     if b == 0:
         return a * 0
-    if b == -1:
-        return -a
-    return a // b
+    return -a if b == -1 else a // b
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    return a * 0 if b in (0, -1) else a % b
+
+
+def _sign(x: Any) -> Any:
+    return x if x != x else (x > 0) - (x < 0)
+
+
+def _reciprocal(x: Any) -> Any:
+    return 1 / x
+
+
+def _radians(x: Any) -> Any:
+    return np.deg2rad(x)
+
+
+def _degrees(x: Any) -> Any:
+    return np.rad2deg(x)
 
 
 def _size_floordiv(a: int, b: int) -> int:
@@ -149,15 +168,21 @@ def _total(level: Any, count: int) -> Any:
     return found
 
 
-_OWN = {
-    "nj_select": _select,
-    "nj_float_to_u64": _float_to_u64,
-    "nj_square": _square,
-    "nj_push": _push,
-    "nj_total": _total,
-    "nj_size_floordiv": _size_floordiv,
-    "nj_size_mod": _size_mod,
-    "nj_size_min": _size_min,
-    "nj_size_max": _size_max,
-    "nj_size_select": _size_select,
+# helpers, and the kinds of dtypes that rows may call them with
+_OWN: dict[str, tuple[Callable[..., Any], str]] = {
+    "nj_select": (_select, "biufc"),
+    "nj_floor_divide": (_floor_divide, "i"),
+    "nj_remainder": (_remainder, "i"),
+    "nj_sign": (_sign, "iuf"),
+    "nj_reciprocal": (_reciprocal, "f"),
+    "nj_radians": (_radians, "f"),
+    "nj_degrees": (_degrees, "f"),
+    "nj_float_to_u64": (_float_to_u64, "f"),
+    "nj_push": (_push, ""),
+    "nj_total": (_total, ""),
+    "nj_size_floordiv": (_size_floordiv, ""),
+    "nj_size_mod": (_size_mod, ""),
+    "nj_size_min": (_size_min, ""),
+    "nj_size_max": (_size_max, ""),
+    "nj_size_select": (_size_select, ""),
 }

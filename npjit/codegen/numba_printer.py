@@ -129,7 +129,7 @@ class _Run:
 
     def _launch(self, step: Launch) -> None:
         kernel = self.plan.kernels[step.kernel]
-        given = []
+        given: list[str] = []
         shared = [b for b in kernel.buffers if b.role != "row"]
         for b, place in zip(shared, step.buffers, strict=True):
             given += self._memory(place, b.dtype)

@@ -15,6 +15,7 @@ import numpy as np
 
 from npjit.codegen.cpp_phase import PhasePrinter, Values, condition, row_text
 from npjit.codegen.cpp_types import ctype, factor, is_complex, size
+from npjit.codegen.numba_prelude import NoNumbaText, check
 from npjit.core.op import Literal
 from npjit.schedule.kernel import (
     Access,
@@ -33,6 +34,9 @@ from npjit.schedule.kernel import (
 
 _CAST = re.compile(r"nj_cast<(\w+)>\((\{(\d)\}|[^()]*)\)")
 _C_CAST = re.compile(r"\((\w\d+)\)(\{\d\})")
+_CALL = re.compile(r"\bnj_\w+")
+_BOOL = re.compile(r"\b(true|false)\b")
+_COMPLEX_TROUBLE = re.compile(r"\} (/|<|>|<=|>=) \{")
 _DTYPES = {ctype(np.dtype(code)): np.dtype(code) for code in "?bhiqBHIQfdFD"}
 
 
@@ -127,7 +131,13 @@ def python(text: str, dtypes: Sequence[DType]) -> str:
         return cast(match[2], source, target)
 
     text = _C_CAST.sub(r"\1(\2)", _CAST.sub(convert, text))
+    kinds = "".join(sorted({d.kind for d in dtypes}))
+    for name in _CALL.findall(text):
+        check(name, "f" if name == "nj_float_to_u64" else kinds)
+    if "c" in kinds and _COMPLEX_TROUBLE.search(text):
+        raise NoNumbaText("Numba divides and orders complex numbers in its own way")
     text = text.replace("&&", " and ").replace("||", " or ")
+    text = _BOOL.sub(lambda match: match[0].capitalize(), text)
     text = re.sub(r"!(?!=)", "not ", text)
     if "?" in text:
         head, _, rest = text.partition("?")

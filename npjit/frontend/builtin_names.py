@@ -97,16 +97,16 @@ def _extreme(
         return pick(*args, **kwargs) if len(args) != 1 else pick(items, **kwargs)
     best = items[0]
     for item in items[1:]:
-        found = outside.control.choose(
-            is_better(best, item), lambda new=item: new, lambda old=best: old
-        )
-        best = found
+        condition = is_better(best, item)
+        if _kind_of_number(best) != _kind_of_number(item):
+            condition = bool(condition)  # max(7, 3.0) is an int: the choice decides the type
+        best = outside.control.choose(condition, lambda new=item: new, lambda old=best: old)
     return best
 
 
-def float_like(value: Any) -> Any:
-    """A traced NumPy number as a Python float."""
-    return STAND_INS[float](value)
+def _kind_of_number(value: Any) -> Any:
+    is_python = type(value) is not Tracer or value.weight is Weight.WEAK
+    return value.__class__ if is_python else (value.dtype, value.weight)
 
 
 def _sum(outside: Outside, values: Any, *start: Any, **kwargs: Any) -> Any:

@@ -86,6 +86,8 @@ class TracedBlock(Block):
         self.capture = capture
         self.limit = MOST_NODES
         self.closed = False
+        # whether actual values may be looked at: then control flow takes Python's path
+        self.eager = False
 
     def add(
         self, op: Any, args: Any = (), params: Any = None, type: TensorType | None = None

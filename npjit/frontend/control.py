@@ -33,8 +33,6 @@ class Control:
     def __init__(self, capture: Any) -> None:
         self.capture = capture
         self.block = capture.block
-        # a trace that may look at actual values takes Python's path everywhere
-        self.eager: bool = getattr(capture.block, "eager", False)
 
     # ------------------------------------------------------------ branches
 
@@ -53,7 +51,7 @@ class Control:
         return self._traced(condition, lambda: then(*state), lambda: other(*state))
 
     def _is_traced(self, condition: Any) -> bool:
-        return type(condition) is Tracer and not self.eager
+        return type(condition) is Tracer and not self.block.eager
 
     def _traced(self, condition: Tracer, then: Any, other: Any) -> Any:
         try:
@@ -119,7 +117,7 @@ class Control:
         """for item in iterable: state = body(item, *state), until a stop flag is set"""
         del names
         items = items_of(self.block, iterable)
-        if items is None or self.eager:
+        if items is None or self.block.eager:
             return self._unrolled(list(iterable), body, state, stops)
         try:
             certain = self.block.sizes.decide_le(1, items.trips)
@@ -217,7 +215,7 @@ class Control:
         """while test(*state): state = body(*state), until a stop flag is set"""
         del names
         reason = "it does not depend on traced values"
-        if not self.eager:
+        if not self.block.eager:
             spoiled = self.capture.spoiled
             try:
                 return Stager(self.block, state, stops).while_loop(test, body)
@@ -226,7 +224,7 @@ class Control:
             except NotCaptured as e:
                 self.capture.spoiled = spoiled
                 reason = e.reason
-        for _ in range(LONGEST * (500 if self.eager else 1)):
+        for _ in range(LONGEST * (500 if self.block.eager else 1)):
             if any(self._is_traced(state[k]) for k in stops):
                 raise NotCaptured(f"a while loop that cannot be staged: {reason}", _where())
             if any(state[k] for k in stops):

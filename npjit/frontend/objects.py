@@ -313,30 +313,34 @@ class SuperProxy:
     """super(cls, obj) in a staged method."""
 
     def __init__(self, cls: Any, obj: Any) -> None:
-        self.cls = real_class(cls)
-        self.obj = obj
+        self._npjit_class = real_class(cls)
+        self._npjit_object = obj
 
-    def __getattr__(self, name: str) -> Any:
-        obj = self.obj
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("_npjit_"):
+            return object.__getattribute__(self, name)
+        obj = self._npjit_object
         if not isinstance(obj, TracedObject):
             raise NotCaptured("super() of a class")
         mro = obj._npjit_class.__mro__
-        for base in mro[mro.index(self.cls) + 1 :]:
+        for base in mro[mro.index(self._npjit_class) + 1 :]:
             if name in vars(base):
-                return self._bound(base, name, vars(base)[name])
+                return _inherited(obj, base, name, vars(base)[name])
         raise AttributeError(f"'super' object has no attribute '{name}'")
 
-    def _bound(self, base: type, name: str, found: Any) -> Any:
-        outside = self.obj._npjit_outside
-        step = outside.capture.step
-        if base is object:
-            return _of_object(self.obj, name, found)
-        if not _is_function(found) and not isinstance(found, property):
-            raise NotCaptured(f"super().{name}")
-        step(("attr", step(("root", base)), name), ("is", found))
-        if isinstance(found, property):
-            return outside.stage(found.fget)(self.obj)
-        return types.MethodType(outside.stage(found), self.obj)
+
+def _inherited(obj: Any, base: type, name: str, found: Any) -> Any:
+    """The attribute of this name of a base class, bound to the object."""
+    if base is object:
+        return _of_object(obj, name, found)
+    if not _is_function(found) and not isinstance(found, property):
+        raise NotCaptured(f"super().{name}")
+    outside = obj._npjit_outside
+    step = outside.capture.step
+    step(("attr", step(("root", base)), name), ("is", found))
+    if isinstance(found, property):
+        return outside.stage(found.fget)(obj)
+    return types.MethodType(outside.stage(found), obj)
 
 
 def _of_object(obj: Any, name: str, found: Any) -> Callable[..., Any]:

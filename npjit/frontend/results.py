@@ -115,6 +115,9 @@ class Results:
             return self._fresh(value.node)
         position = self.capture.argument_position(root_of(value.cell))
         if position is None:
+            parent = value.cell.parent
+            if parent is not None and self.capture.argument_position(parent) is not None:
+                raise NotCaptured("the function returns what may share memory with an argument")
             self._require_apart(value)
             return self._fresh(value.node)
         entry = self.capture.inputs[position]

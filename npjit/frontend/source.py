@@ -46,7 +46,8 @@ def _imports_of(source: str) -> tuple[ast.stmt, ...]:
     while stack:
         n = stack.pop()
         if isinstance(n, (ast.Import, ast.ImportFrom)):
-            found.append(n)
+            if getattr(n, "module", "") != "__future__":  # the compiler flags say that
+                found.append(n)
         elif not isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             stack.extend(ast.iter_child_nodes(n))
     return tuple(found)

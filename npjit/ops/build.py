@@ -164,6 +164,9 @@ def loop_dtypes(
 
     `result` asks for the loop that gives it.
     """
+    if all(s is int for s in signature):
+        # NumPy would take objects for Python ints alone
+        signature = (INT64,) * len(signature)
     operands = (*signature, *[None] * ufunc.nout)
     if result is None:
         if ufunc.signature is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy._core.umath import clip as CLIP  # the ufunc whose types np.clip follows
 
-from npjit.core.graph import Block, Node
+from npjit.core.graph import Block, Node, Weight
 from npjit.ops import build
 from npjit.ops.errors import NotCaptured
 from npjit.ops.kinds import UFUNCS, function
@@ -167,8 +167,6 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: An
 
 def as_bool(value: Tracer) -> Tracer:
     """A bool scalar as the Python bool that NumPy gives."""
-    from npjit.core.graph import Weight
-
     return fresh(value.block, build.weigh(value.block, value.node, Weight.WEAK))
 
 
@@ -185,10 +183,42 @@ def array_equal(a1: Any, a2: Any, equal_nan: Any = False) -> Any:
     return as_bool(np.all(same))
 
 
+@function(np.array_equiv)
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """np.array_equiv."""
+    block = find_block(a1, a2)
+    return as_bool(np.all(as_array(block, a1) == as_array(block, a2)))
+
+
 def _same_extents(block: Block, a: Node, b: Node) -> bool:
     return len(a.shape) == len(b.shape) and all(
         block.sizes.decide_eq(m, n) for m, n in zip(a.shape, b.shape, strict=True)
     )
+
+
+@function(np.isposinf)
+def isposinf(x: Any, out: Any = None) -> Any:
+    """np.isposinf."""
+    return deliver(out, np.logical_and(np.isinf(x), ~np.signbit(x)))
+
+
+@function(np.isneginf)
+def isneginf(x: Any, out: Any = None) -> Any:
+    """np.isneginf."""
+    return deliver(out, np.logical_and(np.isinf(x), np.signbit(x)))
+
+
+@function(np.isreal)
+def isreal(x: Any) -> Any:
+    """np.isreal."""
+    return np.imag(x) == 0
+
+
+@function(np.iscomplex)
+def iscomplex(x: Any) -> Any:
+    """np.iscomplex."""
+    array = as_array(find_block(x), x)
+    return np.imag(array) != 0
 
 
 @function(np.choose, "choose")

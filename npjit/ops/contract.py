@@ -201,6 +201,11 @@ def _labelled(
     return deliver(target, result(block, contract(block, a.node, b.node, la, lb, out, dtype)))
 
 
+def _require_aligned(block: Block, m: Size, n: Size) -> None:
+    if not block.sizes.decide_eq(m, n):
+        raise ValueError(f"shapes not aligned: {m} and {n}")
+
+
 @function(np.dot, "dot")
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """np.dot: the last axis of a with the last but one of b."""
@@ -212,6 +217,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     lb = list(LETTERS[x.ndim : x.ndim + y.ndim])
     lb[max(y.ndim - 2, 0)] = la[-1]
     free = [s for s in lb if s != la[-1]]
+    _require_aligned(block, x.raw_shape[-1], y.raw_shape[max(y.ndim - 2, 0)])
     return _labelled(block, x, y, la, "".join(lb), la[:-1] + "".join(free), out)
 
 
@@ -223,6 +229,7 @@ def inner(a: Any, b: Any, /) -> Any:
         return np.multiply(x, y)
     la = LETTERS[: x.ndim]
     lb = LETTERS[x.ndim : x.ndim + y.ndim - 1] + la[-1]
+    _require_aligned(block, x.raw_shape[-1], y.raw_shape[-1])
     return _labelled(block, x, y, la, lb, la[:-1] + lb[:-1])
 
 

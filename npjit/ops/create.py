@@ -1,9 +1,7 @@
-"""Arrays made from nothing: zeros, arange, linspace, eye and their kin, and np.array of traced
-parts.
+"""Arrays made from nothing: zeros, ones, full and their `_like` forms, eye, tri, grids.
 
-NumPy's protocols do not reach these, so traced code calls `npjit.ops.namespace` in
-their place. Results live in the block, so that they can be written to later, even when no argument
-is traced.
+NumPy's protocols do not reach these; traced code finds them through `npjit.ops.namespace`. Results
+live in the block, so that they can be written to later, even when no argument is traced.
 """
 
 from __future__ import annotations

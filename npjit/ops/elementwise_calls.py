@@ -49,7 +49,7 @@ def _power(ufunc: np.ufunc, a: Any, b: Any) -> Tracer:
 
 
 def _with_root(base: Tracer, exponent: Tracer, powers: Tracer) -> Tracer:
-    """NumPy takes the square root for a scalar 0.5, which differs from the power at -0.0 and -inf."""
+    """For a scalar 0.5 NumPy takes the square root, which differs at -0.0 and -inf."""
     if exponent.dtype.itemsize == 2 or constant_value(exponent.node) is not None:
         return powers
     differs = np.logical_or(base == 0, base == -np.inf)

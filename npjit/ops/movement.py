@@ -1,5 +1,4 @@
-"""Movement that makes Views: reshape, transpose and their kin, new and dropped axes, flips,
-broadcasts, diagonals.
+"""Movement that makes Views: reshape, transpose, new and dropped axes, broadcasts, diagonals.
 
 A function that gives a view in NumPy gives a Tracer of the same cell here, so that writes through
 either are seen by both.
@@ -21,7 +20,7 @@ from npjit.ops import build
 from npjit.ops.errors import NotCaptured
 from npjit.ops.kinds import attribute, function
 from npjit.ops.operands import as_array, find_block, listed_axes, one_axis
-from npjit.ops.sharing import share_reshaped, share_unwritten
+from npjit.ops.sharing import has_gaps, reshape_copies, share_reshaped, share_unwritten
 from npjit.ops.tracer import Tracer, fresh, plain_size
 
 # ---------------------------------------------------------------- reshape
@@ -72,7 +71,8 @@ def reshape_array(array: Tracer, shape: Shape) -> Tracer:
         return array.through(dropped.then(views.expand(dropped.shape, units)))
     if array.window is None:
         return share_reshaped(array, shape)
-    return share_unwritten(array, fresh(array.block, _reshaped(array, shape)))
+    result = fresh(array.block, _reshaped(array, shape))
+    return result if reshape_copies(array, shape) else share_unwritten(array, result)
 
 
 def _reshaped(array: Tracer, shape: Shape) -> Any:
@@ -104,8 +104,12 @@ def reshape_method(a: Tracer, *shape: Any, order: Any = "C", copy: Any = None) -
 
 @function(np.ravel, "ravel")
 def ravel(a: Any, order: Any = "C") -> Tracer:
-    """np.ravel."""
-    return reshape(a, (-1,), _letter(order))
+    """np.ravel; unlike reshape it copies whatever is not contiguous."""
+    flat = reshape(a, (-1,), _letter(order))
+    array = as_array(flat.block, a)
+    if order == "C" and flat.cell.parent is not None and has_gaps(array):
+        return fresh(flat.block, flat.node)
+    return flat
 
 
 @function("flatten")

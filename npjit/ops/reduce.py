@@ -15,7 +15,7 @@ import numpy as np
 from npjit.core import view as views
 from npjit.core.graph import Block, Node
 from npjit.core.op import Op
-from npjit.core.size import product
+from npjit.core.size import Shape, product
 from npjit.ops import build
 from npjit.ops.gating import gate
 from npjit.ops.kinds import UFUNCS, function, reduction
@@ -75,13 +75,28 @@ def _keep(block: Block, node: Node, axes: tuple[int, ...], keepdims: Any) -> Nod
     )
 
 
+def _mask(block: Block, where: Any, shape: Shape) -> Node:
+    mask = build.cast(block, as_node(block, where), build.BOOL)
+    joined = build.broadcast_shapes(block, [shape, mask.shape])
+    if len(joined) != len(shape) or not all(map(block.sizes.decide_eq, joined, shape)):
+        raise ValueError("where= has more elements than the array")
+    return build.stretch(block, mask, shape)
+
+
 def _masked(block: Block, node: Node, where: Any, neutral: Any) -> Node:
     """Elements outside `where` replaced by what does not count."""
     if where is True or where is np._NoValue:
         return node
-    mask = build.cast(block, as_node(block, where), build.BOOL)
-    mask = build.stretch(block, mask, node.shape)
-    return build.select(block, mask, node, build.constant(block, neutral, node.dtype))
+    filler = build.constant(block, neutral, node.dtype)
+    return build.select(block, _mask(block, where, node.shape), node, filler)
+
+
+def _start(block: Block, initial: Any, dtype: Any) -> Node:
+    """`initial` as a scalar of this dtype."""
+    node = build.cast(block, as_node(block, initial), dtype)
+    if node.shape:
+        raise ValueError("initial= is an array")
+    return node
 
 
 def _given(value: Any) -> bool:
@@ -116,7 +131,7 @@ def _accumulate(
 def _finish(block: Block, value: Node, ufunc: np.ufunc, initial: Any, out: Any) -> Any:
     """`initial` combined, `out` filled."""
     if _given(initial):
-        start = build.cast(block, as_node(block, initial), value.dtype)
+        start = _start(block, initial, value.dtype)
         value = build.apply(block, UFUNCS[ufunc], [start, value], value.dtype)
     return deliver(out, result(block, value))
 
@@ -146,14 +161,11 @@ def _extreme(
                 f"reduction operation '{ufunc.__name__}' does not have an identity, "
                 "so to use a where mask one has to specify 'initial'"
             )
-        start = build.cast(block, as_node(block, initial), node.dtype)
-        mask = build.stretch(
-            block, build.cast(block, as_node(block, where), build.BOOL), node.shape
-        )
-        node = build.select(block, mask, node, start)
+        start = _start(block, initial, node.dtype)
+        node = build.select(block, _mask(block, where, node.shape), node, start)
     if _given(initial) and block.sizes.decide_eq(product(node.shape[i] for i in axes), 0):
         kept = tuple(n for i, n in enumerate(node.shape) if i not in axes)
-        start = build.cast(block, as_node(block, initial), node.dtype)
+        start = _start(block, initial, node.dtype)
         value = _keep(block, build.stretch(block, start, kept), axes, keepdims)
         return deliver(out, result(block, value))
     message = f"zero-size array to reduction operation {ufunc.__name__} which has no identity"

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from weakref import ref
 
+from npjit.core.assume import Assumptions, Unknown
 from npjit.core.graph import Block, Node, TensorType, Weight
+from npjit.core.layout import contiguous_strides
 from npjit.core.op import Kind
-from npjit.core.size import Shape
+from npjit.core.size import Shape, Size
 from npjit.core.view import Along, View
 from npjit.ops import build, kinds
 from npjit.ops.tracer import Cell, Tracer
@@ -32,6 +34,8 @@ class Reshaped(Cell):
         self.shape = shape
         self.origin = base.origin
         self.argument = base.argument
+        self.children = []
+        self.parent = None
         # the last version that was written through this cell
         self.version: Node | None = None
 
@@ -76,6 +80,46 @@ def share_unwritten(array: Tracer, result: Tracer) -> Tracer:
     parent.children.append(ref(result.cell))
     result.cell.parent = parent
     return result
+
+
+def reshape_copies(array: Tracer, shape: Shape) -> bool:
+    """Whether NumPy surely copies to give this view of a C-contiguous array another shape."""
+    view = array.window
+    if view is None or not is_c_ordered(array.block, root_of(array.cell).origin):
+        return False
+    _, strides = view.strides(contiguous_strides(view.base))
+    old = [(n, s) for n, s in zip(view.shape, strides, strict=True) if n != 1]
+    try:
+        return not _merges(array.block.sizes, old, [n for n in shape if n != 1])
+    except Unknown:
+        return False
+
+
+def has_gaps(array: Tracer) -> bool:
+    """Whether neighbours along this view's last axis surely lie apart in memory."""
+    view = array.window
+    if view is None or not is_c_ordered(array.block, root_of(array.cell).origin):
+        return False
+    _, strides = view.strides(contiguous_strides(view.base))
+    steps = [s for n, s in zip(view.shape, strides, strict=True) if n != 1]
+    return bool(steps) and isinstance(steps[-1], int) and steps[-1] != 1
+
+
+def _merges(sizes: Assumptions, old: list[tuple[Size, Size]], new: list[Size]) -> bool:
+    """NumPy's rule: axes that the new shape splits or joins must follow each other without gaps."""
+    new = list(new)
+    while old and new:
+        extent, stride = old.pop(0)
+        have, want = extent, new.pop(0)
+        while not sizes.decide_eq(have, want):
+            if sizes.decide_le(have, want):
+                following, step = old.pop(0)
+                if not sizes.decide_eq(stride, following * step):
+                    return False
+                have, stride = have * following, step
+            else:
+                want = want * new.pop(0)
+    return True
 
 
 def is_c_ordered(block: Block, node: Node) -> bool:

@@ -166,6 +166,8 @@ def average(
 def _spread_weights(array: Tracer, weights: Tracer, axis: Any) -> Tracer:
     """Weights along one axis, or of the array's own shape."""
     if weights.ndim == array.ndim:
+        if not all(map(array.block.sizes.decide_eq, weights.raw_shape, array.raw_shape)):
+            raise TypeError("Shape of weights must be consistent with shape of a")
         return weights
     axes = many_axes(axis, array.ndim)
     if axis is None or len(axes) != 1 or weights.ndim != 1:

@@ -487,10 +487,6 @@ def _python_binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
         raise NotCaptured("Python arithmetic on traced bools")
     if ufunc in (np.true_divide, np.floor_divide, np.remainder):
         _require_nonzero(block, y)
-    if ufunc is np.power and not (
-        is_int(b) or (y.op.kind is Kind.CONST and float(y.params.value).is_integer())
-    ):
-        raise NotCaptured("a Python power with a fractional or traced exponent")
     op = kinds.UFUNCS.get(ufunc)
     if op is None:
         raise NotCaptured(f"Python's {ufunc.__name__} on traced numbers")
@@ -498,7 +494,20 @@ def _python_binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
         if ufunc is not np.true_divide:
             return _python_result(block, python_int.arithmetic(block, ufunc, x, y))
         x, y = build.cast(block, x, build.FLOAT64), build.cast(block, y, build.FLOAT64)
-    return _python_result(block, build.ufunc(block, op, ufunc, [x, y]))
+    result = build.ufunc(block, op, ufunc, [x, y])
+    if ufunc is np.power:
+        _require_python_power(block, result, x, y)
+    return _python_result(block, result)
+
+
+def _require_python_power(block: Block, result: Node, x: Node, y: Node) -> None:
+    """Python raises where finite numbers give inf, and makes complex numbers of negative bases' roots."""
+    if result.dtype != build.FLOAT64:
+        raise NotCaptured("a Python power of complex numbers")
+    value, base, exponent = (fresh(block, build.weigh(block, n, Weight.SCALAR)) for n in (result, x, y))
+    real = (base >= 0) | np.isnan(base) | (np.floor(exponent) == exponent)
+    ok = real & (np.isfinite(value) | ~np.isfinite(base) | ~np.isfinite(exponent))
+    block.add(kinds.CHECK, (ok.node,), "OverflowError: a power beyond the floats", ok.node.type)
 
 
 def _require_nonzero(block: Block, node: Node) -> None:
@@ -520,6 +529,7 @@ def _operator(name: str, ufunc: np.ufunc, reflected: bool = True) -> None:
     def forward(self: Tracer, other: Any) -> Any:
         if not _operand(other):
             return NotImplemented
+        other = _as_python_sees(self, other)
         if _is_python(self) and _is_python(other):
             return _guarded(_python_binary, ufunc, self, other)
         return _guarded(_array_binary, ufunc, self, other)
@@ -527,6 +537,7 @@ def _operator(name: str, ufunc: np.ufunc, reflected: bool = True) -> None:
     def backward(self: Tracer, other: Any) -> Any:
         if not _operand(other):
             return NotImplemented
+        self = _as_python_sees(other, self)
         if _is_python(self) and _is_python(other):
             return _guarded(_python_binary, ufunc, other, self)
         return _guarded(_array_binary, ufunc, other, self)
@@ -543,6 +554,15 @@ def _operator(name: str, ufunc: np.ufunc, reflected: bool = True) -> None:
     if reflected:
         setattr(Tracer, f"__r{name}__", backward)
         setattr(Tracer, f"__i{name}__", in_place)
+
+
+def _as_python_sees(left: Any, right: Any) -> Any:
+    """The right operand: np.float64 is a float to a Python complex on its left, whose result stays one."""
+    is_complex = _is_python(left) and left.__class__ is complex
+    if is_complex and right.__class__ is np.float64:
+        block = left.block if type(left) is Tracer else right.block
+        return _python_result(block, as_node(block, right))
+    return right
 
 
 def _operand(value: Any) -> bool:

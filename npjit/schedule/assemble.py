@@ -58,7 +58,8 @@ class Storage:
         self._strides: dict[Node, tuple[Size, ...]] = {}
 
     def order(self, n: Node) -> Order | None:
-        """Memory order of a node stored in memory of its own; a view is stored to be read in C order."""
+        """Memory order of a node stored in memory of its own; a view is stored to be read in C
+        order."""
         returned = self.program is not None and n in self.program.results
         return None if n.op.kind is Kind.VIEW and not returned else self.orders.get(n)
 
@@ -75,10 +76,12 @@ class Storage:
         if n.op.kind is not Kind.INPUT or self.layouts[n.params] == "C":
             return row_major(n.shape, self.order(n) if n.op.kind is not Kind.INPUT else None)
         layout = self.layouts[n.params]
+        strides = input_strides(n, layout)
+        needed = set().union(*map(atoms, strides))
         for axis, stride in enumerate(strides_of(n.params, n.shape, layout)):
-            for v in atoms(stride):
+            for v in atoms(stride) & needed:
                 self.sources[v] = Source(n.params, "stride", axis)
-        return input_strides(n, layout)
+        return strides
 
 
 class _Assembly:

@@ -1,11 +1,13 @@
-"""Storage cells: which versions share a buffer, when a version ends, and where results are returned.
+"""Storage cells: which versions share a buffer, when a version ends, and where results are
+returned.
 
-In: a graph. Out: a `Program`, the graph's nodes with the few copies that storage asks for put in: an output that is
-an old version of a cell, a scalar input, or a second name of one buffer gets an identity view of its own, which is
-stored like any other value. All versions of a cell live in the buffer of its `base` (a CELL or a written INPUT).
+In: a graph. Out: a `Program`, the graph's nodes with the few copies that storage asks for put in:
+an output that is an old version of a cell, a scalar input, or a second name of one buffer gets an
+identity view of its own, which is stored like any other value. All versions of a cell live in the
+buffer of its `base` (a CELL or a written INPUT).
 
-`horizon[n]` is the position of the first update that overwrites something n reads; a use after it needs n's value
-stored before it.
+`horizon[n]` is the position of the first update that overwrites something n reads; a use after it
+needs n's value stored before it.
 """
 
 from __future__ import annotations
@@ -61,7 +63,8 @@ class Program:
     horizon: dict[Node, int] = field(default_factory=dict)
     # the axes along which a reduction's result is broadcast in a node
     rows: dict[Node, Axes] = field(default_factory=dict)
-    # nodes whose value must be in memory, and the outputs that a stored node (a base, for a cell) fills
+    # nodes whose value must be in memory, and the outputs that a stored node (a base, for a cell)
+    # fills
     stored: set[Node] = field(default_factory=set)
     results: dict[Node, list[int]] = field(default_factory=dict)
 

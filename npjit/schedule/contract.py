@@ -1,7 +1,8 @@
 """A contraction as batched matrix products in memory.
 
-In: the group of a CONTRACT node (its operands are stored, read through views) and storage strides. Out: `Product`,
-the sizes and strides of one `Contract` step; places are filled in when memory is planned.
+In: the group of a CONTRACT node (its operands are stored, read through views) and storage strides.
+Out: `Product`, the sizes and strides of one `Contract` step; places are filled in when memory is
+planned.
 
     "ik,kj->ij" of C-ordered operands: m = i, k = k, n = j, strides (k, 1) (n, 1) (n, 1)
 """
@@ -81,7 +82,10 @@ def lower_contract(
     extents, cols = _one_axis(extents, columns, [b, c])
     batch += m[:-1] + cols[:-1]
     row, column, inner = (x[-1] if x else None for x in (m, cols, k))
-    size: Callable[[str | None], Size] = lambda x: 1 if x is None else extents[x]
+
+    def size(letter: str | None) -> Size:
+        return 1 if letter is None else extents[letter]
+
     shape: Shape = tuple(extents[x] for x in batch)
     step = Contract(
         n.dtype,

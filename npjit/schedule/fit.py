@@ -86,14 +86,20 @@ def can_root(walk: Walk, n: Node, group: Group, index: Index) -> bool:
     return axes == set(group.axes[: len(axes)])
 
 
-def suits_rows(walk: Walk, n: Node, group: Group, index: Index) -> bool:
-    """Whether the reductions that n needs per row could be part of the group: `x - mean(x, 1)` is
-    better stored by the rows' kernel than by one that sums columns."""
+def suits_outer(walk: Walk, n: Node, index: Index, outer: frozenset[int] | None) -> bool:
+    """Whether the reductions that n needs per row could be part of a group with these outer axes:
+    `x - mean(x, 1)` is better stored by the rows' kernel than by one that sums columns."""
     along = walk.program.rows.get(n, frozenset())
-    if not along or group.outer is None:
+    if not along or outer is None:
         return True
     kept = (span for d, span in enumerate(index) if d not in along)
-    return labels_of(tuple(kept)) == group.outer
+    return labels_of(tuple(kept)) == outer
+
+
+def can_leave(reduction: Node, group: Group) -> bool:
+    """Whether a reduction can be done elsewhere; a group that does nothing else goes with it, so
+    that nothing else may wait for it."""
+    return not (group.roots.keys() <= {reduction} and (group.after or group.sealed))
 
 
 def why_stored(walk: Walk, n: Node, uses: Uses) -> str:

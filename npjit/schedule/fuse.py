@@ -19,8 +19,8 @@ from npjit.core.graph import Node, TensorType
 from npjit.core.op import Kind
 from npjit.core.view import transpose
 from npjit.schedule.cells import COPY, Program
-from npjit.schedule.fit import can_compute, can_root, suits_rows, why_stored
-from npjit.schedule.group import Group, Labels, Root, depends
+from npjit.schedule.fit import can_compute, can_leave, can_root, suits_outer, why_stored
+from npjit.schedule.group import Group, Labels, Reduced, Root, depends
 from npjit.schedule.index import Index, labels_of, plain, rename
 from npjit.schedule.overlap import reads_what_it_writes
 from npjit.schedule.pull import arguments
@@ -107,6 +107,7 @@ class _Fuser:
         home = self._host(n, uses, able)
         if home is None:
             home = walk.own_group(n)
+            self._fetch_reductions(n, home, uses)
             if uses:
                 walk.refusals.append(f"{show(n)} is stored: {why_stored(walk, n, uses)}")
         else:
@@ -124,7 +125,7 @@ class _Fuser:
             if g.sealed or g.step is not None or (n.op.kind is Kind.REDUCE and len(indices) > 1):
                 continue
             index = next((i for i in indices if can_root(self.walk, n, g, i)), None)
-            if index is None or not suits_rows(self.walk, n, g, index):
+            if index is None or not suits_outer(self.walk, n, index, g.outer):
                 continue
             if any(depends(g, other) for other in uses if other is not g):
                 continue
@@ -134,6 +135,29 @@ class _Fuser:
             g.first = min(g.first, self.program.position[n])
             return g
         return None
+
+    def _fetch_reductions(self, n: Node, home: Group, uses: Uses) -> None:
+        """A user's reduction of n itself is done where n is computed, not by reading n again."""
+        if home.sealed or n.op.kind is not Kind.ELEMENTWISE:
+            return
+        place = iter(home.axes)
+        axes = [None if size == 1 else next(place) for size in n.shape]
+        for g in uses:
+            for r in [r for r in g.reduces if r.args[0] is n]:
+                kept = [a for d, a in enumerate(axes) if d not in r.params]
+                inner = tuple(axes[d] for d in r.params)
+                outer = frozenset(a for a in kept if a is not None)
+                if home.outer not in (None, outer) or all(a is None for a in inner):
+                    continue
+                if not can_leave(r, g) or not suits_outer(
+                    self.walk, n, plain(n.shape, axes), outer
+                ):
+                    continue
+                index = plain(r.shape, kept)
+                home.outer = outer
+                home.reduces[r] = Reduced(index, inner)
+                home.roots[r] = Root(index, r, index)
+                self.walk.move_home(r, g, home)
 
     # -- storage cells
 

@@ -1,12 +1,13 @@
 """Groups: the values that one kernel computes, over labelled axes.
 
-A `Group` has *roots* (values it stores), *reductions* it carries out on the way, and *loads* (stored values it
-reads). `outer` is the set of axes that are independent of each other; None as long as every axis is. Groups form a
-graph by `after` (which groups must have run before); `depends` answers whether one is needed by another, so that
-every step of fusion keeps that graph free of cycles.
+A `Group` has *roots* (values it stores), *reductions* it carries out on the way, and *loads*
+(stored values it reads). `outer` is the set of axes that are independent of each other; None as
+long as every axis is. Groups form a graph by `after` (which groups must have run before); `depends`
+answers whether one is needed by another, so that every step of fusion keeps that graph free of
+cycles.
 
-Axes are numbers from one `Labels` table; merging two groups makes labels equal, so that indices written with the
-old ones stay valid through `Labels.find`.
+Axes are numbers from one `Labels` table; merging two groups makes labels equal, so that indices
+written with the old ones stay valid through `Labels.find`.
 """
 
 from __future__ import annotations
@@ -49,22 +50,32 @@ class Labels:
 
 @dataclass(frozen=True)
 class Root:
-    """A stored value: `value` at `value_index` goes to the element `index` of the storage of the root's node."""
+    """A stored value: `value` at `value_index` goes to the element `index` of the storage of the
+    root's node."""
 
     index: Index
     value: Node
     value_index: Index
 
 
+@dataclass(frozen=True)
+class Reduced:
+    """A reduction: where its result is needed, and its inner axes in the order of the reduced
+    dimensions (None: a literal 1)."""
+
+    index: Index
+    inner: tuple[int | None, ...]
+
+
 @dataclass(eq=False)
 class Group:
-    """See the module's docstring. A group with a `step` is no kernel: that node runs as a step of its own."""
+    """See the module's docstring. A group with a `step` is no kernel: that node runs as a step of
+    its own."""
 
     axes: list[int] = field(default_factory=list)
     outer: frozenset[int] | None = None
     roots: dict[Node, Root] = field(default_factory=dict)
-    # inner axes of each reduction, in the order of the reduced dimensions (None: a literal 1)
-    reduces: dict[Node, tuple[int | None, ...]] = field(default_factory=dict)
+    reduces: dict[Node, Reduced] = field(default_factory=dict)
     loads: dict[Node, list[Index]] = field(default_factory=dict)
     # read instead of a value that is overwritten before this group can run
     replaced: dict[Node, Node] = field(default_factory=dict)
@@ -115,6 +126,11 @@ class Group:
             if group.height < least:
                 group.height = least
                 stack.extend((g, least + 1) for g in group.before())
+
+    def become(self, other: Group) -> None:
+        """Stand for `other` from now on, having nothing left to do."""
+        self._into = other
+        other.raise_to(self.height)
 
     def absorb(self, other: Group) -> None:
         """Take over what `other` does."""

@@ -1,8 +1,8 @@
 """Indices: which element of a value a loop nest is looking at, and how that changes through views.
 
-An `Index` says, for every dimension of a value, an affine function of loop axes (plain numbers, the *labels*). A
-`Span` may cover several neighbouring dimensions at once: then its function counts their elements in C order, which
-is what a reshape of computed values gives.
+An `Index` says, for every dimension of a value, an affine function of loop axes (plain numbers, the
+*labels*). A `Span` may cover several neighbouring dimensions at once: then its function counts
+their elements in C order, which is what a reshape of computed values gives.
 
     >>> i, j = 0, 1
     >>> at = plain((4, 3), (i, j))
@@ -11,12 +11,14 @@ is what a reshape of computed values gives.
     >>> [str(s) for s in through_reshape((12,), (4, 3), at)]
     ['3*i0 + i1']
 
-The functions return None where no affine index exists; the value is then stored and read from memory.
+The functions return None where no affine index exists; the value is then stored and read from
+memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from npjit.core.size import Shape, Size, bounds, floordiv, product, text
@@ -24,7 +26,8 @@ from npjit.core.view import Along, At, View
 
 
 class Span(NamedTuple):
-    """`dims` dimensions addressed by start + sum(step * axis); terms are sorted by label, steps are not 0.
+    """`dims` dimensions addressed by start + sum(step * axis); terms are sorted by label, steps are
+    not 0.
 
     `anywhere`: the position depends on data (a gather); only memory can be read so.
     """
@@ -278,7 +281,8 @@ def _limit(span: Span, n: Size) -> tuple[Limit, ...] | None:
 def address(
     index: Index, shape: Shape, strides: Sequence[Size]
 ) -> tuple[Size, dict[int, Size]] | None:
-    """Offset and stride per label in memory of these strides; None when a span's dimensions do not merge."""
+    """Offset and stride per label in memory of these strides; None when a span's dimensions do not
+    merge."""
     offset: Size = 0
     found: dict[int, Size] = {}
     d = 0
@@ -300,14 +304,15 @@ def _merged_stride(sizes: Shape, strides: Sequence[Size]) -> Size | None:
         return strides[0]
     if not kept:
         return 0
-    for (_, outer), (n, inner) in zip(kept, kept[1:], strict=False):
+    for (_, outer), (n, inner) in pairwise(kept):
         if outer != inner * n:
             return None
     return kept[-1][1]
 
 
 def row_major(shape: Shape, order: Sequence[int] | None = None) -> tuple[Size, ...]:
-    """Strides of fresh memory whose axes are nested in `order` (outermost first; None: as they come)."""
+    """Strides of fresh memory whose axes are nested in `order` (outermost first; None: as they
+    come)."""
     strides: list[Size] = [0] * len(shape)
     step: Size = 1
     for axis in reversed(order if order is not None else range(len(shape))):

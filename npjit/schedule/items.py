@@ -1,8 +1,9 @@
 """The values that one kernel needs, as a DAG of instructions over axis labels.
 
-In: a fused group. Out: `Items`: for every value at every place it is needed one `Item`, an instruction whose
-arguments are item numbers and whose axes are labels. Views, reshapes and cells leave no item: they only change where
-their argument is read. A pad becomes the bounds of the loads below it.
+In: a fused group. Out: `Items`: for every value at every place it is needed one `Item`, an
+instruction whose arguments are item numbers and whose axes are labels. Views, reshapes and cells
+leave no item: they only change where their argument is read. A pad becomes the bounds of the loads
+below it.
 """
 
 from __future__ import annotations
@@ -21,16 +22,19 @@ from npjit.schedule.kernel import (
     Bound,
     Const,
     Coordinate,
+    DType,
     Extent,
     Inside,
     Instr,
     Load,
     Reduce,
     Scalar,
+    Store,
 )
 from npjit.schedule.pull import arguments
 
-# memory of a kernel: the node whose storage it is, and which of its copies (an output may be returned twice)
+# memory of a kernel: the node whose storage it is, and which of its copies (an output may be
+# returned twice)
 Memory = tuple[Node, int]
 Within = tuple[Limit, ...]
 Key = tuple[Node, Index, Within]
@@ -38,7 +42,8 @@ Key = tuple[Node, Index, Within]
 
 @dataclass(frozen=True)
 class Item:
-    """A value. `axes` are the labels it varies over; `stage` counts the reductions that must be over before it."""
+    """A value. `axes` are the labels it varies over; `stage` counts the reductions that must be
+    over before it."""
 
     instr: Instr
     args: tuple[int, ...]
@@ -47,10 +52,17 @@ class Item:
     # labels a Reduce runs over, in the order of its dimensions
     over: tuple[int, ...] = ()
 
+    @property
+    def dtype(self) -> DType:
+        """The value's type."""
+        assert not isinstance(self.instr, Store)
+        return self.instr.dtype
+
 
 @dataclass
 class Items:
-    """Builds the items of one group on demand; `memories` and `scalars` are numbered as they are met."""
+    """Builds the items of one group on demand; `memories` and `scalars` are numbered as they are
+    met."""
 
     group: Group
     labels: Labels
@@ -99,7 +111,9 @@ class Items:
         return source if source in self.group.loads else None
 
     def _over(self, n: Node) -> tuple[int | None, ...]:
-        return tuple(None if a is None else self.labels.find(a) for a in self.group.reduces[n])
+        return tuple(
+            None if a is None else self.labels.find(a) for a in self.group.reduces[n].inner
+        )
 
     def _needs(self, key: Key) -> list[Key]:
         n, index, within = key

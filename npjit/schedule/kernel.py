@@ -1,25 +1,28 @@
 """The loop-level IR: one kernel is a nest of loops over a short list of instructions.
 
-A `Kernel` has *outer* axes, which are independent (threads may share them out), and *phases* that run one after
-the other for each outer index. A phase loops over some *inner* axes (none: its body runs once per outer index).
-Instructions are numbered through the whole kernel; one may use the value of
+A `Kernel` has *outer* axes, which are independent (threads may share them out), and *phases* that
+run one after the other for each outer index. A phase loops over some *inner* axes (none: its body
+runs once per outer index). Instructions are numbered through the whole kernel; one may use the
+value of
 
     an earlier instruction of its own phase,
     an instruction of an earlier phase without axes (a value per outer index),
     a `Reduce` of an earlier phase (its result per outer index).
 
-Softmax over rows is outer (i), phases max over j, sum of exponentials over j, store over j. With no outer axes
-the phases are whole-array steps, and a printer shares out the inner axes, combining partial results.
+Softmax over rows is outer (i), phases max over j, sum of exponentials over j, store over j. With no
+outer axes the phases are whole-array steps, and a printer shares out the inner axes, combining
+partial results.
 
-Sizes in a kernel are expressions over its own size parameters s0, s1, ...; a launch says what they are. Printing a
-kernel gives text that does not depend on where it stands, so equal kernels have equal text.
+Sizes in a kernel are expressions over its own size parameters s0, s1, ...; a launch says what they
+are. Printing a kernel gives text that does not depend on where it stands, so equal kernels have
+equal text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +34,8 @@ DType = np.dtype[Any]
 
 @dataclass(frozen=True)
 class Buffer:
-    """Memory that a kernel touches. role: "in", "out", "inout", or "row" (scratch of one thread, per outer index)."""
+    """Memory that a kernel touches. role: "in", "out", "inout", or "row" (scratch of one thread,
+    per outer index)."""
 
     dtype: DType
     role: str
@@ -43,8 +47,8 @@ class Buffer:
 class Access:
     """Element number offset + sum(stride * axis) + sum(stride * value) of a buffer.
 
-    `strides` has one entry per kernel axis that matters, as (axis, stride); `gathers` pairs an int64 value (already
-    wrapped and checked to be in range) with its stride.
+    `strides` has one entry per kernel axis that matters, as (axis, stride); `gathers` pairs an
+    int64 value (already wrapped and checked to be in range) with its stride.
     """
 
     buffer: int
@@ -72,7 +76,8 @@ class Const:
 
 @dataclass(frozen=True)
 class Scalar:
-    """A scalar parameter of the launch, passed as int64, uint64, double or two doubles and cast to `dtype`."""
+    """A scalar parameter of the launch, passed as int64, uint64, double or two doubles and cast to
+    `dtype`."""
 
     number: int
     dtype: DType
@@ -98,7 +103,8 @@ class Extent:
 
 @dataclass(frozen=True)
 class Load:
-    """An element of a buffer; outside `within` (all must hold) the value is zero and nothing is read."""
+    """An element of a buffer; outside `within` (all must hold) the value is zero and nothing is
+    read."""
 
     access: Access
     dtype: DType
@@ -126,7 +132,8 @@ class Apply:
 
 @dataclass(frozen=True)
 class Reduce:
-    """`arg` combined over the phase's axes; read by later phases. argmin/argmax give the row-major position (int64).
+    """`arg` combined over the phase's axes; read by later phases. argmin/argmax give the row-major
+    position (int64).
 
     `dtype` is the result's and the accumulator's.
     """
@@ -144,7 +151,7 @@ class Store:
     value: int
 
 
-Instr = Union[Const, Scalar, Coordinate, Extent, Load, Inside, Apply, Reduce, Store]
+Instr = Const | Scalar | Coordinate | Extent | Load | Inside | Apply | Reduce | Store
 
 
 @dataclass(frozen=True)
@@ -156,7 +163,8 @@ class Axis:
 
 @dataclass(frozen=True)
 class Phase:
-    """A loop nest over inner `axes` (numbers of the kernel's axes, outermost first); `body` pairs numbers and instructions."""
+    """A loop nest over inner `axes` (numbers of the kernel's axes, outermost first); `body` pairs
+    numbers and instructions."""
 
     axes: tuple[int, ...]
     body: tuple[tuple[int, Instr], ...]
@@ -164,7 +172,8 @@ class Phase:
 
 @dataclass(frozen=True)
 class Kernel:
-    """See the module's docstring. `outer` numbers the outer axes, outermost first; `sizes` counts s0, s1, ..."""
+    """See the module's docstring. `outer` numbers the outer axes, outermost first; `sizes` counts
+    s0, s1, ..."""
 
     axes: tuple[Axis, ...]
     outer: tuple[int, ...]

@@ -1,11 +1,12 @@
 """Lowering: a fused group becomes a `Kernel`.
 
-In: a group, storage strides, and which outputs each stored node fills. Out: a `Lowered`: the kernel, the memories it
-touches, scalar inputs and sizes of this launch.
+In: a group, storage strides, and which outputs each stored node fills. Out: a `Lowered`: the
+kernel, the memories it touches, scalar inputs and sizes of this launch.
 
-Items (see `items`) are put into phases by their stage. Softmax over rows: the maximum is a reduction of stage 0, the
-sum of exponentials of stage 1, the store belongs to stage 2. A value per outer index goes to a phase without axes;
-one that several loops need is computed again in each, or kept in a row buffer when that is dear.
+Items (see `items`) are put into phases by their stage. Softmax over rows: the maximum is a
+reduction of stage 0, the sum of exponentials of stage 1, the store belongs to stage 2. A value per
+outer index goes to a phase without axes; one that several loops need is computed again in each, or
+kept in a row buffer when that is dear.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from npjit.schedule.cells import Program
 from npjit.schedule.group import Group, Labels, Root
 from npjit.schedule.index import labels_of, rename
 from npjit.schedule.items import Item, Items, Memory
-from npjit.schedule.kernel import Access, Apply, Buffer, Instr, Kernel, Load, Reduce, Store
+from npjit.schedule.kernel import Access, Apply, Buffer, Inside, Instr, Kernel, Load, Reduce, Store
 from npjit.schedule.nest import Body, Draft, finish, nested, unit_votes
 
-# work (in additions) from which a value of an earlier loop over the row is kept instead of computed again
+# work (in additions) from which a value of an earlier loop over the row is kept instead of computed
+# again
 KEEP_LIMIT = 8
 
 
@@ -38,7 +40,8 @@ class Lowered:
 
 @dataclass(eq=False)
 class _Loop:
-    """A phase in the making: `values` are the items emitted in it, `ends` the stores behind them."""
+    """A phase in the making: `values` are the items emitted in it, `ends` the stores behind
+    them."""
 
     stage: int
     axes: tuple[int, ...]
@@ -103,7 +106,8 @@ class _Lowering:
     # -- which loops there are
 
     def _choose_loops(self) -> None:
-        """A loop for each stage and set of axes that has reductions; stores join the first that fits."""
+        """A loop for each stage and set of axes that has reductions; stores join the first that
+        fits."""
         for number, item in enumerate(self.items):
             if isinstance(item.instr, Reduce):
                 stage = self.items[item.args[0]].stage
@@ -140,8 +144,9 @@ class _Lowering:
     # -- where each value is computed
 
     def _phase_of(self, item: Item, loop: _Loop) -> _Loop:
-        """The loop itself; the phase without axes for a value per outer index. What depends on no axis and no
-        reduction is computed wherever it is used: a printer keeps it out of the loops."""
+        """The loop itself; the phase without axes for a value per outer index. What depends on no
+        axis and no reduction is computed wherever it is used: a printer keeps it out of the
+        loops."""
         if item.axes - self.outer or (not item.axes and item.stage == 0):
             return loop
         return self._plain(item.stage)
@@ -174,10 +179,12 @@ class _Lowering:
         if self.work[number] < KEEP_LIMIT:
             return False
         for earlier in self.loops:
-            if earlier.stage < loop.stage and frozenset(earlier.axes) == frozenset(loop.axes):
-                if number in earlier.values and self._row_runs_inside(loop):
-                    loop.kept[number] = self._row(number, earlier)
-                    return True
+            before = earlier.stage < loop.stage and number in earlier.values
+            if not before or frozenset(earlier.axes) != frozenset(loop.axes):
+                continue
+            if self._row_runs_inside(loop):
+                loop.kept[number] = self._row(number, earlier)
+                return True
         return False
 
     def _row(self, number: int, earlier: _Loop) -> Access:
@@ -191,15 +198,14 @@ class _Lowering:
         for axis in reversed(axes):
             strides.append((axis, length))
             length = length * self.labels.extents[axis]
-        instr = self.items[number].instr
-        assert isinstance(instr, Apply) or hasattr(instr, "dtype")
-        self.rows.append(Buffer(instr.dtype, "row", length))  # type: ignore[union-attr]
+        self.rows.append(Buffer(self.items[number].dtype, "row", length))
         access = Access(-len(self.rows), tuple(sorted(strides)))
         earlier.ends.append((access, number))
         return access
 
     def _row_runs_inside(self, loop: _Loop) -> bool:
-        """Whether memory runs along the loop rather than along an outer axis (there a row would be a strip)."""
+        """Whether memory runs along the loop rather than along an outer axis (there a row would be
+        a strip)."""
         votes = unit_votes(self._accesses())
         if not votes:
             return True
@@ -207,7 +213,8 @@ class _Lowering:
         return any(votes.get(a, 0) == along for a in loop.axes)
 
     def _measure(self) -> list[int]:
-        """Cost of computing each inner value from its loads; values per outer index come for nothing."""
+        """Cost of computing each inner value from its loads; values per outer index come for
+        nothing."""
         work: list[int] = []
         for item in self.items:
             if not item.axes - self.outer:
@@ -238,8 +245,7 @@ class _Lowering:
             body: Body = []
             local = dict(numbers)
             for k, access in loop.kept.items():
-                dtype = self.items[k].instr.dtype  # type: ignore[union-attr]
-                body.append((count, Load(self._numbered(access, local), dtype)))
+                body.append((count, Load(self._numbered(access, local), self.items[k].dtype)))
                 local[k] = count
                 count += 1
             for k in loop.values:
@@ -280,8 +286,8 @@ class _Lowering:
             return Reduce(i.op, values[i.arg], i.dtype)
         if isinstance(i, Load):
             return Load(self._numbered(i.access, values), i.dtype, i.within)
-        if hasattr(i, "arg"):
-            return type(i)(values[i.arg], i.within, i.dtype)
+        if isinstance(i, Inside):
+            return Inside(values[i.arg], i.within, i.dtype)
         return i
 
     def _buffers(self, phases: list[tuple[list[int], Body]]) -> list[Buffer]:

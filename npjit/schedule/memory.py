@@ -1,9 +1,10 @@
 """Memory: where every stored value lives while a plan runs.
 
-In: the steps in order, as the memories that each reads and writes. Out: a place in the arena for each memory that is
-no input or output, and the arena's size. A place is given back after the last use; a kernel's result takes the place
-of an operand that dies there when each element is read before it is overwritten. Sizes are symbolic: a place is used
-again only where it is surely large enough.
+In: the steps in order, as the memories that each reads and writes. Out: a place in the arena for
+each memory that is no input or output, and the arena's size. A place is given back after the last
+use; a kernel's result takes the place of an operand that dies there when each element is read
+before it is overwritten. Sizes are symbolic: a place is used again only where it is surely large
+enough.
 
     plan_memory(uses, {}, sizes) -> ({m0: Place("arena", 0, 0), ...}, 64)
 """
@@ -39,7 +40,8 @@ class _Slot:
 def plan_memory(
     uses: Sequence[Use], fixed: Mapping[Memory, Place], sizes: Mapping[Memory, Size]
 ) -> tuple[dict[Memory, Place], Size]:
-    """Places for all memories (`fixed` ones as given; `sizes` are in bytes), and the arena's size."""
+    """Places for all memories (`fixed` ones as given; `sizes` are in bytes), and the arena's
+    size."""
     last: dict[Memory, int] = {}
     for step, use in enumerate(uses):
         for m in use.memories:

@@ -1,7 +1,8 @@
 """Merging two groups into one kernel.
 
-In: two groups and an index of one value in each, which says how their axes correspond. Out: the first group holding
-both, or the reason why not, as text. Axes that the shared value does not name are paired by extent.
+In: two groups and an index of one value in each, which says how their axes correspond. Out: the
+first group holding both, or the reason why not, as text. Axes that the shared value does not name
+are paired by extent.
 
     merge(labels, softmax, loss, (i0, j0), (i1, j1)) -> ""          merged
     merge(labels, rows, columns, (i0, j0), (i1, j1)) -> "their outer axes differ"
@@ -92,7 +93,8 @@ def _complete(labels: Labels, a: Group, b: Group, pairs: Pairs) -> str:
 
 
 def _reads_own_elements(labels: Labels, reader: Group, writer: Group, pairs: Pairs) -> bool:
-    """Whether the reader takes from the writer's roots just the element computed at the same place."""
+    """Whether the reader takes from the writer's roots just the element computed at the same
+    place."""
 
     def name(axis: int) -> int:
         axis = labels.find(axis)

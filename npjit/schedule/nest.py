@@ -1,8 +1,9 @@
-"""Loop order and kernel text: from phases over labels to a `Kernel` that does not depend on where it stands.
+"""Loop order and kernel text: from phases over labels to a `Kernel` that does not depend on where
+it stands.
 
-In: a `Draft` (outer labels, phases of numbered instructions over labels). Out: the Kernel and the sizes that a
-launch passes for s0, s1, ... Neighbouring loops become one where every access runs through both as through one axis;
-a contiguous n-d elementwise kernel is one loop.
+In: a `Draft` (outer labels, phases of numbered instructions over labels). Out: the Kernel and the
+sizes that a launch passes for s0, s1, ... Neighbouring loops become one where every access runs
+through both as through one axis; a contiguous n-d elementwise kernel is one loop.
 """
 
 from __future__ import annotations
@@ -131,8 +132,8 @@ def unit_votes(accesses: Sequence[Access]) -> dict[int, int]:
 
 
 def nested(labels: Sequence[int], accesses: Sequence[Access]) -> list[int]:
-    """The labels outermost first: as the access that has most of them lies in memory, the axis with unit stride in
-    most accesses last."""
+    """The labels outermost first: as the access that has most of them lies in memory, the axis with
+    unit stride in most accesses last."""
     if len(labels) < 2:
         return list(labels)
     wanted = set(labels)
@@ -148,7 +149,8 @@ def nested(labels: Sequence[int], accesses: Sequence[Access]) -> list[int]:
 
 
 def _reach(stride: Size | None) -> tuple[int, int]:
-    """A stride's size as far as it can be told: degree, then coefficient; absent ones lie outermost."""
+    """A stride's size as far as it can be told: degree, then coefficient; absent ones lie
+    outermost."""
     if stride is None:
         return (1 << 30, 0)
     if isinstance(stride, int):
@@ -193,9 +195,10 @@ def join_axes(draft: Draft) -> None:
 def _neighbours(nests: Sequence[list[int]], a: int, b: int) -> bool:
     """Whether b directly follows a wherever one of them is looped over."""
     for nest in nests:
-        if a in nest or b in nest:
-            if a not in nest or b not in nest or nest.index(b) != nest.index(a) + 1:
-                return False
+        if a not in nest and b not in nest:
+            continue
+        if a not in nest or b not in nest or nest.index(b) != nest.index(a) + 1:
+            return False
     return True
 
 

@@ -1,7 +1,9 @@
-"""Memory order of values: which axes NumPy would nest outermost in the array it allocates for a result.
+"""Memory order of values: which axes NumPy would nest outermost in the array it allocates for a
+result.
 
 In: a graph and the layouts of its array inputs. Out: per node a permutation, outermost axis first,
-or None for C order. Elementwise results follow their operands as NumPy's K order does; `x.T + 1` is in Fortran order.
+or None for C order. Elementwise results follow their operands as NumPy's K order does; `x.T + 1` is
+in Fortran order.
 
     memory_orders(graph, layouts)[node] -> (1, 0)
 """
@@ -58,7 +60,8 @@ def _c_ranks(n: Node) -> Ranks:
 
 
 def _input_ranks(n: Node, layout: Layout) -> Ranks:
-    """From the order text of a layout, which names the axes from the largest stride to the least."""
+    """From the order text of a layout, which names the axes from the largest stride to the
+    least."""
     rank = len(n.shape)
     if layout == "C" or len(layout) <= rank:
         return _c_ranks(n)
@@ -68,8 +71,8 @@ def _input_ranks(n: Node, layout: Layout) -> Ranks:
 
 
 def input_strides(n: Node, layout: Layout) -> tuple[Size, ...]:
-    """Strides of an array input in elements; where the order text says that two axes merge, one stride is the
-    other's times an extent."""
+    """Strides of an array input in elements; where the order text says that two axes merge, one
+    stride is the other's times an extent."""
     strides = list(strides_of(n.params, n.shape, layout))
     rank = len(n.shape)
     if layout == "C" or len(layout) <= rank:

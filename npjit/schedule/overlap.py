@@ -1,8 +1,9 @@
-"""Whether the value of an update reads elements of the cell that the update has overwritten by then.
+"""Whether the value of an update reads elements of the cell that the update has overwritten by
+then.
 
-In: an update and where it stores. Out: True when a read may meet another element's write, so that the value needs a
-temporary. Reading exactly the element that is written (`x += 1`) is safe, and so is reading elements that lie apart
-in some dimension (`a[1:] = a[0]`).
+In: an update and where it stores. Out: True when a read may meet another element's write, so that
+the value needs a temporary. Reading exactly the element that is written (`x += 1`) is safe, and so
+is reading elements that lie apart in some dimension (`a[1:] = a[0]`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from npjit.schedule.pull import arguments
 def reads_what_it_writes(
     program: Program, labels: Labels, update: Node, target: Index, at: Index
 ) -> bool:
-    """Whether some read of the overwritten version meets the elements `target`, other than its own."""
+    """Whether some read of the overwritten version meets the elements `target`, other than its
+    own."""
     old = update.args[0]
     deadline = program.position[update]
     seen: set[tuple[Node, Index]] = set()
@@ -52,7 +54,8 @@ def _arguments(labels: Labels, n: Node, index: Index) -> list[Index] | None:
 
 
 def _apart(labels: Labels, a: Index, b: Index) -> bool:
-    """Whether the two never name one element, because their ranges in one dimension are disjoint."""
+    """Whether the two never name one element, because their ranges in one dimension are
+    disjoint."""
     if len(a) != len(b) or any(s.dims > 1 for s in (*a, *b)):
         return False
     for s, t in zip(a, b, strict=True):

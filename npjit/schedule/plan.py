@@ -1,14 +1,15 @@
 """The plan: the ordered steps of a compiled graph, and where every value lives.
 
-A `Plan` is what a backend turns into a function. Its sizes are expressions over the variables of `sources`: extents
-and strides of inputs, and int inputs. Printing a plan gives the text that the plan cache keys use.
+A `Plan` is what a backend turns into a function. Its sizes are expressions over the variables of
+`sources`: extents and strides of inputs, and int inputs. Printing a plan gives the text that the
+plan cache keys use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +23,8 @@ DType = np.dtype[Any]
 
 @dataclass(frozen=True)
 class Source:
-    """Where a size variable's value comes from: an input's "extent" or "stride" (in elements) along `axis`, or its
-    "value" (an int input; axis is 0)."""
+    """Where a size variable's value comes from: an input's "extent" or "stride" (in elements) along
+    `axis`, or its "value" (an int input; axis is 0)."""
 
     input: int
     what: str
@@ -32,7 +33,8 @@ class Source:
 
 @dataclass(frozen=True)
 class Place:
-    """Memory: space "input" or "output" with its number, or "arena" with number 0 and an offset in bytes."""
+    """Memory: space "input" or "output" with its number, or "arena" with number 0 and an offset in
+    bytes."""
 
     space: str
     number: int
@@ -41,7 +43,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Launch:
-    """Run kernel `kernel` on these buffers, scalar inputs (input numbers) and sizes (values of s0, s1, ...)."""
+    """Run kernel `kernel` on these buffers, scalar inputs (input numbers) and sizes (values of s0,
+    s1, ...)."""
 
     kernel: int
     buffers: tuple[Place, ...]
@@ -51,7 +54,8 @@ class Launch:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A batch of matrices in memory: offset and strides in elements (batch axes, then row, then column)."""
+    """A batch of matrices in memory: offset and strides in elements (batch axes, then row, then
+    column)."""
 
     place: Place
     offset: Size
@@ -83,12 +87,13 @@ class Check:
     message: str
 
 
-Step = Union[Launch, Contract, Check]
+Step = Launch | Contract | Check
 
 
 @dataclass(frozen=True)
 class InputSpec:
-    """An input as the plan sees it: rank (scalars: is_scalar), element type, and layout ("C" or one letter an axis)."""
+    """An input as the plan sees it: rank (scalars: is_scalar), element type, and layout ("C" or one
+    letter an axis)."""
 
     dtype: DType
     shape: Shape
@@ -98,8 +103,8 @@ class InputSpec:
 
 @dataclass(frozen=True)
 class OutputSpec:
-    """kind "fresh": shape (and memory order `perm`, outermost first, or None for C order); "alias": a view of input
-    `input` with offset and strides in elements; "input": that very input."""
+    """kind "fresh": shape (and memory order `perm`, outermost first, or None for C order); "alias":
+    a view of input `input` with offset and strides in elements; "input": that very input."""
 
     kind: str
     dtype: DType

@@ -97,7 +97,8 @@ def is_distinct(index: Index) -> bool:
 def reduced_axes(
     labels: Labels, n: Node, group: Group, index: Index, known: list[Index]
 ) -> tuple[int | None, ...]:
-    """An axis for each reduced dimension: those at which the argument is needed anyway, else of equal extent."""
+    """An axis for each reduced dimension: those at which the argument is needed anyway, else of
+    equal extent."""
     base = n.args[0].shape
     sizes = [base[d] for d in n.params]
     for candidate in known:

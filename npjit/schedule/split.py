@@ -1,8 +1,9 @@
 """Splitting reductions that run across rows whose own values they need.
 
-In: a graph. Out: a graph with the same meaning, where `sum` over (i, j) of something that needs a reduction over j
-for each i (softmax, normalised rows) is a sum over j, which joins the rows' kernel, and a sum of the row sums. A
-kernel then reads the rows once, and the rest is one value per row.
+In: a graph. Out: a graph with the same meaning, where `sum` over (i, j) of something that needs a
+reduction over j for each i (softmax, normalised rows) is a sum over j, which joins the rows'
+kernel, and a sum of the row sums. A kernel then reads the rows once, and the rest is one value per
+row.
 
     sum(t * (x - bc(max(x, 1))), (0, 1))   ->   sum(sum(t * (x - bc(max(x, 1))), 1), 0)
 """
@@ -51,13 +52,12 @@ def row_axes(graph: Graph) -> dict[Node, Axes]:
             rows[n] = found.pop() if len(found) == 1 else frozenset()
             if any(a in reduced for a in n.args):
                 reduced.add(n)
-        elif kind is Kind.VIEW:
-            if n.args[0] in reduced:
-                used = {d.axis for d in n.params.dims if isinstance(d, Along)}
-                wide = (d for d, size in enumerate(n.shape) if size != 1 and d not in used)
-                rows[n] = frozenset(wide)
-                if not rows[n]:
-                    reduced.add(n)
+        elif kind is Kind.VIEW and n.args[0] in reduced:
+            used = {d.axis for d in n.params.dims if isinstance(d, Along)}
+            wide = (d for d, size in enumerate(n.shape) if size != 1 and d not in used)
+            rows[n] = frozenset(wide)
+            if not rows[n]:
+                reduced.add(n)
     return rows
 
 

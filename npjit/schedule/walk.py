@@ -18,7 +18,7 @@ from npjit.core.graph import Node
 from npjit.core.op import Kind
 from npjit.core.size import Size
 from npjit.schedule.cells import FOREVER, Program
-from npjit.schedule.group import Group, Labels, Root, depends
+from npjit.schedule.group import Group, Labels, Reduced, Root, depends
 from npjit.schedule.index import Index, address, labels_of, plain, rename
 from npjit.schedule.merge import merge
 from npjit.schedule.pull import arguments, reduced_axes
@@ -96,6 +96,21 @@ class Walk:
         self.compute(n, group, index)
         return group
 
+    def move_home(self, n: Node, old: Group, new: Group) -> None:
+        """The reduction n is done by the new group, and read from memory by its users; the old
+        group vanishes when that was all it did."""
+        index = rename(old.reduces.pop(n).index, self.labels.find)
+        if old.roots.keys() <= {n}:
+            old.become(new)
+            self.home[n] = new
+            return
+        readers = [g for g in self.alive() if n in g.loads] if n in old.roots else []
+        old.roots.pop(n, None)
+        old.loads.setdefault(n, []).append(index)
+        self.home[n] = new
+        for g in (old, *readers):
+            g.run_after(new)
+
     def meet(self, n: Node, uses: Uses) -> Uses:
         """Merge the groups that use n where their spaces agree; the uses as they are then."""
         leaders: list[tuple[Group, Index]] = []
@@ -134,7 +149,7 @@ class Walk:
         if kind is Kind.REDUCE:
             group.outer = labels_of(index)
             inner = reduced_axes(self.labels, n, group, index, self._known(n.args[0], group))
-            group.reduces[n] = inner
+            group.reduces[n] = Reduced(index, inner)
             group.axes = list(dict.fromkeys([*group.axes, *(a for a in inner if a is not None)]))
             found = arguments(n, index, inner)
         else:
@@ -149,7 +164,7 @@ class Walk:
     def load_all(self, n: Node, uses: Uses, but: Group | None = None) -> None:
         """Every user (but one) reads n from memory."""
         for g, indices in uses.items():
-            if g is not but:
+            if g.find() is not but:
                 for index in indices:
                     self.load(g, n, index)
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from npjit.core import view as views
 from npjit.core.graph import Block, Node, TensorType, Weight
-from npjit.core.op import CONTROL, Gather, Kind
+from npjit.core.op import Gather, Kind
 from npjit.core.size import Shape
 from npjit.core.view import Along, Cut, View
 from npjit.ops import build, kinds
@@ -39,7 +39,7 @@ class NotDifferentiable(TypeError):
 
 def adjoint(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
     """The gradients of the node's arguments, given that of its result."""
-    if node.op.kind in CONTROL:
+    if node.op.kind is Kind.RESULT:
         raise NotCaptured("the gradient of a traced loop or branch", node.where)
     rule = _ADJOINTS.get(node.op.kind)
     if rule is None:

@@ -1,10 +1,13 @@
 """Plans run on the CPU as if it were a CUDA device.
 
-In: a `Plan` and arrays. Out: its outputs, computed by the printed CUDA source under the emulator (emulator.h), or by a
-`Fault` that says what a thread did wrong:
+In: a `Plan` and arrays. Out: its outputs, computed by the CUDA backend's own program with the printed source under the
+emulator (emulator.h), or a `Fault` that says what a thread did wrong:
 
-    run(plan, x)                       every buffer on a 256-byte boundary
-    run(plan, x, shift=4)              4 bytes behind one, so that wide accesses are not allowed
+    run(plan, x)                       every array on a 256-byte boundary
+    run(plan, x, shift=4)              arguments 4 bytes behind one: no wide accesses there
+    run_all(plan, [(x,), (y,)])        several calls, with one compilation
+
+Each launch's functions are compiled by NVRTC too, where its wheel is installed.
 """
 
 from __future__ import annotations
@@ -12,18 +15,19 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import subprocess
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.cuda import nvrtc
 
-from npjit.codegen.cuda import CudaModule, print_cuda
-from npjit.codegen.cuda_launch import Configured
-from npjit.core.size import Size, substitute
-from npjit.schedule.plan import Check, Contract, Launch, Matrix, Place, Plan
+from npjit.backends.cuda_program import MatrixView, Preparation, Program
+from npjit.codegen.cuda_launch import Start
+from npjit.schedule.plan import Plan
 
 HERE = Path(__file__).parent
-BUILT = HERE.parent.parent / "build" / "test-cache" / "cuda"
+ARCHITECTURES = ("sm_80", "sm_90")
 _COMMON = ["g++", "-std=c++17", "-O1", "-fPIC", "-ffp-contract=off", "-fwrapv"]
 _KERNEL = [
     *_COMMON,
@@ -38,12 +42,8 @@ class Fault(Exception):
     """What a thread of an emulated kernel did wrong."""
 
 
-class CheckFailed(Exception):
-    """The number of a plan's check that did not hold."""
-
-
 class Memory:
-    """A block of memory with known bounds."""
+    """A block of memory with known bounds, filled with a byte that shows."""
 
     def __init__(self, size: int, shift: int = 0, fill: int = 0x77) -> None:
         self._block = np.full(size + 512, fill, np.uint8)
@@ -51,165 +51,157 @@ class Memory:
         self.bytes = self._block[start : start + size]
         self.address = self._block.ctypes.data + start
 
-    def array(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        """The memory as an array."""
-        return self.bytes.view(dtype).reshape(shape)
 
+class EmulatedDevice:
+    """The CPU as a `Device`."""
 
-class Emulation:
-    """One call of a plan."""
+    def __init__(self, shift: int = 0) -> None:
+        self.shift = shift
+        self.memories: dict[int, Memory] = {}
+        self.zeros: Memory | None = None
+        # (source, name) -> library and number of the function there
+        self.known: dict[tuple[str, str], tuple[Any, int, str]] = {}
 
-    def __init__(self, plan: Plan, inputs: tuple[Any, ...], shift: int) -> None:
-        self.plan = plan
-        self.module: CudaModule = print_cuda(plan)
-        self.inputs = inputs
-        self.memories: dict[tuple[str, int], Memory] = {}
-        for i, a in enumerate(inputs):
-            if isinstance(a, np.ndarray):
-                memory = Memory(a.nbytes, shift)
-                memory.array(a.shape, a.dtype)[...] = a
-                self.memories["input", i] = memory
-        values: dict[Any, Size] = {}
-        for v, s in plan.sources.items():
-            given = inputs[s.input]
-            if s.what == "value":
-                values[v] = int(given)
-            elif s.what == "extent":
-                values[v] = given.shape[s.axis]
-            else:
-                values[v] = given.strides[s.axis] // given.itemsize
-        self.values = values
-        for i, spec in enumerate(plan.outputs):
-            count = int(np.prod([self.value(n) for n in spec.shape], dtype=np.int64))
-            self.memories["output", i] = Memory(count * spec.dtype.itemsize, shift)
-        self.memories["arena", 0] = Memory(self.value(plan.arena))
+    def add(self, memory: Memory) -> Memory:
+        """Memory that kernels may touch."""
+        self.memories[memory.address] = memory
+        return memory
 
-    def value(self, size: Size) -> int:
-        found = substitute(size, self.values)
-        assert isinstance(found, int)
-        return found
+    def array(self, value: Any) -> Any:
+        """An argument as this device has it: arrays in memory of known bounds."""
+        if not isinstance(value, np.ndarray):
+            return value
+        start, end = np.lib.array_utils.byte_bounds(value) if value.size else (0, 0)
+        memory = self.add(Memory(end - start, self.shift))
+        origin = value.ctypes.data - start if value.size else 0
+        made = np.ndarray(value.shape, value.dtype, memory.bytes.data, origin, value.strides)
+        made[...] = value
+        return made
 
-    def address(self, place: Place) -> int:
-        return self.memories[place.space, place.number].address + self.value(place.offset)
+    def address(self, array: Any) -> int:
+        return int(array.ctypes.data)
 
-    def run(self) -> list[np.ndarray]:
-        """The fresh outputs."""
-        for step in self.plan.steps:
-            if isinstance(step, Launch):
-                self._launch(step)
-            elif isinstance(step, Contract):
-                self._contract(step)
-            else:
-                self._check(step)
-        found = []
-        for i, spec in enumerate(self.plan.outputs):
-            if spec.kind != "fresh":
-                continue
-            shape = tuple(self.value(n) for n in spec.shape)
-            perm = spec.perm or tuple(range(len(shape)))
-            flat = self.memories["output", i].array(tuple(shape[p] for p in perm), spec.dtype)
-            found.append(flat.transpose(np.argsort(perm)) if shape else flat)
-        return found
+    def empty(self, shape: tuple[int, ...], dtype: Any, perm: tuple[int, ...] | None) -> Any:
+        perm = perm or tuple(range(len(shape)))
+        memory = self.add(Memory(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize))
+        flat = memory.bytes.view(dtype).reshape(tuple(shape[p] for p in perm))
+        return flat.transpose(np.argsort(perm)) if shape else flat
 
-    def _launch(self, step: Launch) -> None:
-        kernel = self.plan.kernels[step.kernel]
-        sizes = [self.value(s) for s in step.sizes]
-        shared = [i for i, b in enumerate(kernel.buffers) if b.role != "row"]
-        addresses = dict(zip(shared, map(self.address, step.buffers), strict=True))
-        found = self.module.configure(step.kernel, sizes, addresses)
-        words = [*addresses.values(), *sizes]
-        for number in step.scalars:
-            words += scalar_words(self.inputs[number])
-        execute(self.module.source, found, words, list(self.memories.values()))
+    def allocate(self, size: int) -> tuple[Any, int]:
+        memory = self.add(Memory(size))
+        return memory, memory.address
 
-    def _contract(self, step: Contract) -> None:
-        batch = tuple(self.value(n) for n in step.batch)
-        m, n, k = (self.value(s) for s in (step.m, step.n, step.k))
-        a = self._matrix(step.a, (*batch, m, k), step.dtype)
-        b = self._matrix(step.b, (*batch, k, n), step.dtype)
-        self._matrix(step.c, (*batch, m, n), step.dtype)[...] = np.matmul(a, b)
+    def counters(self, count: int) -> int:
+        self.zeros = self.add(Memory(4 * count, fill=0))
+        return self.zeros.address
 
-    def _matrix(self, matrix: Matrix, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        memory = self.memories[matrix.place.space, matrix.place.number]
-        start = self.value(matrix.place.offset) + self.value(matrix.offset) * dtype.itemsize
-        strides = [self.value(s) * dtype.itemsize for s in (*matrix.batch, matrix.row, matrix.column)]
-        return np.ndarray(shape, dtype, memory.bytes.data, start, strides)
+    def functions(self, source: str, names: Sequence[str]) -> list[Any]:
+        """Build instances of a module's functions, for the emulator and by NVRTC."""
+        missing = [n for n in names if (source, n) not in self.known]
+        if missing:
+            library = build(source, missing)
+            for number, name in enumerate(missing):
+                self.known[source, name] = (library, number, name)
+            if nvrtc.library() is not None:
+                for architecture in ARCHITECTURES:
+                    nvrtc.compile_functions(source, missing, architecture)
+        return [self.known[source, n] for n in names]
 
-    def _check(self, step: Check) -> None:
-        memory = self.memories[step.place.space, step.place.number]
-        if not memory.bytes[self.value(step.place.offset)]:
-            raise CheckFailed(step.number)
+    def start(self, function: Any, grid: tuple[int, int], block: int, words: int) -> None:
+        library, number, name = function
+        library.emulator_forget()
+        for memory in self.memories.values():
+            size = ctypes.c_longlong(memory.bytes.size)
+            library.emulator_buffer(ctypes.c_void_p(memory.address), size)
+        launch = getattr(library, f"start_{number}")
+        launch.restype = ctypes.c_bool
+        if not launch(*grid, block, ctypes.c_void_p(words)):
+            library.emulator_fault.restype = ctypes.c_char_p
+            raise Fault(f"{name}: {library.emulator_fault().decode()}")
+
+    def multiply(
+        self,
+        dtype: Any,
+        batch: tuple[int, ...],
+        sizes: tuple[int, int, int],
+        a: MatrixView,
+        b: MatrixView,
+        c: MatrixView,
+    ) -> None:
+        m, n, k = sizes
+        left, right = self._view(a, (*batch, m, k), dtype), self._view(b, (*batch, k, n), dtype)
+        self._view(c, (*batch, m, n), dtype)[...] = np.matmul(left, right)
+
+    def _view(self, view: MatrixView, shape: tuple[int, ...], dtype: Any) -> Any:
+        base = max(address for address in self.memories if address <= view.address)
+        strides = [s * dtype.itemsize for s in (*view.batch, view.row, view.column)]
+        buffer = self.memories[base].bytes.data
+        return np.ndarray(shape, dtype, buffer, view.address - base, strides)
+
+    def read_flag(self, address: int) -> bool:
+        base = max(start for start in self.memories if start <= address)
+        return bool(self.memories[base].bytes[address - base])
 
 
 def run(plan: Plan, *inputs: Any, shift: int = 0) -> list[np.ndarray]:
-    """The plan's fresh outputs for these inputs; buffers start `shift` bytes behind a boundary."""
-    return Emulation(plan, inputs, shift).run()
+    """The plan's fresh outputs for these inputs, which begin `shift` bytes behind a boundary."""
+    return run_all(plan, [inputs], shift)[0]
 
 
-def scalar_words(value: Any) -> list[int]:
-    """A scalar argument as words of 64 bits."""
-    kind = np.asarray(value).dtype.kind
-    if kind in "fc":
-        parts = [value.real, value.imag] if kind == "c" else [value]
-        return [int(np.float64(p).view(np.int64)) for p in parts]
-    return [int(np.asarray(value).astype(np.int64))]
+def run_all(plan: Plan, calls: Iterable[Sequence[Any]], shift: int = 0) -> list[list[np.ndarray]]:
+    """The fresh outputs of several calls, whose functions are compiled as one module. Written inputs are written."""
+    device = EmulatedDevice(shift)
+    program = Program(plan, device)
+    given = [[device.array(v) for v in inputs] for inputs in calls]
+    names = [s.function for inputs in given for s in starts(program, inputs)]
+    device.functions(program.module.source, list(dict.fromkeys(names)))
+    found = []
+    for inputs, originals in zip(given, calls, strict=True):
+        device.memories = {}
+        moved = [device.array(v) for v in inputs]
+        found.append(program(moved))
+        assert device.zeros is None or not device.zeros.bytes.any(), "counters are left as found"
+        for position, original in enumerate(originals):
+            if isinstance(original, np.ndarray) and original.flags.writeable:
+                original[...] = moved[position]
+    return found
 
 
-def execute(source: str, found: Configured, words: list[int], memories: list[Memory]) -> None:
-    """Run the functions of a launch, with scratch memory of their own."""
-    if not found.starts:
-        return
-    scratch = [Memory(n) for n in found.regions]
-    counters = Memory(4 * found.counters, fill=0)
-    if found.regions:
-        words = [*words, *(m.address for m in scratch), counters.address]
-    given = (ctypes.c_longlong * max(1, len(words)))(*words)
-    library = build(source, [s.function for s in found.starts])
-    library.emulator_forget()
-    for memory in (*memories, *scratch, counters):
-        library.emulator_buffer(ctypes.c_void_p(memory.address), ctypes.c_longlong(memory.bytes.size))
-    for number, s in enumerate(found.starts):
-        launch = getattr(library, f"start_{number}")
-        launch.restype = ctypes.c_bool
-        if not launch(*s.grid, s.block, given):
-            library.emulator_fault.restype = ctypes.c_char_p
-            raise Fault(f"{s.function}: {library.emulator_fault().decode()}")
-    assert not counters.bytes.any(), "counters are left as they were found"
+def starts(program: Program, inputs: Sequence[Any]) -> list[Start]:
+    """What a call starts."""
+    addresses = [v.ctypes.data if isinstance(v, np.ndarray) else 0 for v in inputs]
+    maker = Preparation(program.plan, program.module, inputs, addresses)
+    return [s for c in maker.launches.values() for s in c.starts]
 
 
-def build(source: str, functions: list[str]) -> ctypes.CDLL:
+def build(source: str, functions: Sequence[str]) -> ctypes.CDLL:
     """A module with these instances of its functions, compiled for the emulator."""
     parts = ['#include "emulator.h"', source]
+    given = "unsigned x, unsigned y, unsigned threads, const long long* const* words"
     for number, name in enumerate(functions):
         parts.append(
-            f'extern "C" bool start_{number}(unsigned x, unsigned y, unsigned threads, const long long* a)'
-            f" {{ return emulator::start({name}, x, y, threads, a); }}"
+            f'extern "C" bool start_{number}({given})'
+            f" {{ return emulator::start({name}, x, y, threads, words); }}"
         )
-    text = "\n".join(parts)
-    base = compile_once("emulator", (HERE / "emulator.cpp").read_text(), [*_COMMON, "-O2", "-c"], [], ".o")
-    path = compile_once("kernels", text, [*_KERNEL, "-shared"], [str(base)], ".so")
-    return ctypes.CDLL(str(path))
+    base = compile_once("emulator", (HERE / "emulator.cpp").read_text(), [*_COMMON, "-O2"], None)
+    return ctypes.CDLL(str(compile_once("kernels", "\n".join(parts), _KERNEL, base)))
 
 
-def compile_once(stem: str, text: str, command: list[str], more: list[str], suffix: str) -> Path:
-    """The file that g++ makes of a text, kept for the next run."""
+def compile_once(stem: str, text: str, command: Sequence[str], base: Path | None) -> Path:
+    """What g++ makes of a text, kept for the next run: an object, or a library linked with the object `base`."""
     header = (HERE / "emulator.h").read_text()
-    key = hashlib.sha256("\0".join([text, header, *command, *more]).encode()).hexdigest()[:20]
-    built = BUILT / f"{stem}-{key}{suffix}"
+    key = hashlib.sha256("\0".join([text, header, *command, str(base)]).encode()).hexdigest()[:20]
+    built = nvrtc.BUILT / f"{stem}-{key}.{'o' if base is None else 'so'}"
     if not built.exists():
-        BUILT.mkdir(parents=True, exist_ok=True)
-        code = built.with_suffix(".cpp")
+        nvrtc.BUILT.mkdir(parents=True, exist_ok=True)
+        code, part = built.with_suffix(".cpp"), built.with_suffix(".part")
         code.write_text(text)
-        part = built.with_suffix(".part")
-        # without the sanitizers' libraries: emulator.cpp has the hooks
-        link = ["-Wl,--allow-shlib-undefined", "-fno-sanitize=all"] if suffix == ".so" else []
-        objects = [str(code), *more]
-        if suffix == ".so":
-            middle = str(built.with_suffix(".o"))
-            compiled = [c for c in command if c != "-shared"]
-            subprocess.run([*compiled, "-c", f"-I{HERE}", str(code), "-o", middle], check=True)
-            subprocess.run(["g++", "-shared", middle, *more, "-o", str(part)], check=True)
-        else:
-            subprocess.run([*command, f"-I{HERE}", *objects, *link, "-o", str(part)], check=True)
+        subprocess.run([*command, "-c", f"-I{HERE}", str(code), "-o", str(part)], check=True)
+        if base is not None:
+            # without the sanitizers' libraries: the object has their hooks
+            unlinked = part.rename(built.with_suffix(".o"))
+            subprocess.run(
+                ["g++", "-shared", str(unlinked), str(base), "-o", str(part)], check=True
+            )
         part.rename(built)
     return built

@@ -19,6 +19,7 @@ struct Fiber {
   ucontext_t context;
   Dim3 index;
   State state;
+  bool watched;
   unsigned mask;
   int distance;
   int bytes;
@@ -64,7 +65,8 @@ const Dim3& thread() { return current->index; }
   char where[96];
   std::snprintf(where, sizeof where, " (block %u,%u thread %u)", block_index.x, block_index.y,
                 current->index.x);
-  if (fault_text.empty()) fault_text = text + where;
+  if (fault_text.empty())
+    fault_text = text + where;
   current->state = State::done;
   setcontext(&scheduler);
   __builtin_unreachable();
@@ -76,11 +78,14 @@ static void wait(State state) {
   swapcontext(&self->context, &scheduler);
 }
 
+void begin_watching() { current->watched = true; }
+
 void wait_for_block() { wait(State::at_barrier); }
 
 void exchange(unsigned mask, int distance, const void* mine, void* other, int bytes) {
   Fiber* self = current;
-  if (!(mask >> (self->index.x % 32) & 1)) fault("a shuffle by a lane that its mask leaves out");
+  if (!(mask >> (self->index.x % 32) & 1))
+    fault("a shuffle by a lane that its mask leaves out");
   self->mask = mask;
   self->distance = distance;
   self->bytes = bytes;
@@ -90,7 +95,8 @@ void exchange(unsigned mask, int distance, const void* mine, void* other, int by
 }
 
 void check_aligned(const void* place, int bytes) {
-  if ((uintptr_t)place % bytes != 0) fault("a misaligned access of " + std::to_string(bytes) + " bytes");
+  if ((uintptr_t)place % bytes != 0)
+    fault("a misaligned access of " + std::to_string(bytes) + " bytes");
 }
 
 void release_and_acquire(const void* place) {
@@ -103,6 +109,7 @@ void release_and_acquire(const void* place) {
 
 static void run_fiber() {
   (*running)();
+  current->watched = false;
   current->state = State::done;
   setcontext(&scheduler);
 }
@@ -115,6 +122,7 @@ static void begin(int number, unsigned threads) {
   f.context.uc_link = nullptr;
   f.index = {(unsigned)number, 0, 0};
   f.state = State::ready;
+  f.watched = false;
   makecontext(&f.context, run_fiber, 0);
 }
 
@@ -123,13 +131,16 @@ static bool finish_shuffle(int number, int threads) {
   Fiber& f = fibers[number];
   const int warp = number / 32 * 32;
   for (int lane = 0; lane < 32; ++lane) {
-    if (!(f.mask >> lane & 1)) continue;
+    if (!(f.mask >> lane & 1))
+      continue;
     const Fiber& other = fibers[warp + lane];
     const bool is_there = warp + lane < threads && other.state == State::at_shuffle;
-    if (!is_there || other.mask != f.mask || other.distance != f.distance) return false;
+    if (!is_there || other.mask != f.mask || other.distance != f.distance)
+      return false;
   }
   for (int lane = 0; lane < 32; ++lane) {
-    if (!(f.mask >> lane & 1)) continue;
+    if (!(f.mask >> lane & 1))
+      continue;
     const int from = lane ^ f.distance;
     Fiber& to = fibers[warp + lane];
     if (!(f.mask >> from & 1)) {
@@ -140,7 +151,8 @@ static bool finish_shuffle(int number, int threads) {
     std::memcpy(to.received, fibers[warp + from].given, to.bytes);
   }
   for (int lane = 0; lane < 32; ++lane) {
-    if (f.mask >> lane & 1) fibers[warp + lane].state = State::ready;
+    if (f.mask >> lane & 1)
+      fibers[warp + lane].state = State::ready;
   }
   return true;
 }
@@ -149,7 +161,8 @@ static bool release(int threads) {
   int waiting = 0, done = 0;
   bool moved = false;
   for (int i = 0; i < threads; ++i) {
-    if (fibers[i].state == State::at_shuffle) moved |= finish_shuffle(i, threads);
+    if (fibers[i].state == State::at_shuffle)
+      moved |= finish_shuffle(i, threads);
   }
   for (int i = 0; i < threads; ++i) {
     waiting += fibers[i].state == State::at_barrier;
@@ -157,15 +170,19 @@ static bool release(int threads) {
   }
   if (waiting == threads) {
     ++epoch;
-    for (int i = 0; i < threads; ++i) fibers[i].state = State::ready;
+    for (int i = 0; i < threads; ++i)
+      fibers[i].state = State::ready;
     return true;
   }
-  if (moved || done == threads) return true;
+  if (moved || done == threads)
+    return true;
   for (int i = 0; i < threads; ++i) {
     current = &fibers[i];
-    if (fibers[i].state == State::at_shuffle) fault_text = "a shuffle with absent lanes";
+    if (fibers[i].state == State::at_shuffle)
+      fault_text = "a shuffle with absent lanes";
   }
-  if (fault_text.empty()) fault_text = "a barrier that some threads do not reach";
+  if (fault_text.empty())
+    fault_text = "a barrier that some threads do not reach";
   return false;
 }
 
@@ -174,22 +191,29 @@ static bool run_block(int threads) {
   shared.clear();
   ++block_number;
   epoch = 0;
-  for (int i = 0; i < threads; ++i) begin(i, threads);
+  for (int i = 0; i < threads; ++i)
+    begin(i, threads);
   for (;;) {
     bool any = false;
     for (volatile int i = 0; i < threads; i = i + 1) {
-      if (fibers[i].state != State::ready) continue;
+      if (fibers[i].state != State::ready)
+        continue;
       any = true;
       current = &fibers[i];
       swapcontext(&scheduler, &fibers[i].context);
-      if (!fault_text.empty()) return false;
+      if (!fault_text.empty())
+        return false;
     }
+    current = nullptr;
     if (!any) {
       bool all = true;
-      for (int i = 0; i < threads; ++i) all &= fibers[i].state == State::done;
-      if (all) return true;
+      for (int i = 0; i < threads; ++i)
+        all &= fibers[i].state == State::done;
+      if (all)
+        return true;
     }
-    if (!release(threads)) return false;
+    if (!release(threads))
+      return false;
   }
 }
 
@@ -202,10 +226,14 @@ bool launch(unsigned x, unsigned y, unsigned threads, const std::function<void()
   grid_size = {x, y, 1};
   block_size = {threads, 1, 1};
   released.clear();
-  for (Buffer& b : buffers) std::fill(b.shadow.begin(), b.shadow.end(), Shadow());
+  for (Buffer& b : buffers)
+    std::fill(b.shadow.begin(), b.shadow.end(), Shadow());
   for (block_index = {0, 0, 0}; block_index.y < y; ++block_index.y) {
     for (block_index.x = 0; block_index.x < x; ++block_index.x) {
-      if (!run_block(threads)) return false;
+      const bool finished = run_block(threads);
+      current = nullptr;
+      if (!finished)
+        return false;
     }
   }
   return true;
@@ -214,14 +242,17 @@ bool launch(unsigned x, unsigned y, unsigned threads, const std::function<void()
 // ---------------------------------------------------------------- memory
 
 static bool conflicts(const Touch& other) {
-  if (other.block < 0) return false;
-  if (other.block != block_number) return acquired.count(other.block) == 0;
+  if (other.block < 0)
+    return false;
+  if (other.block != block_number)
+    return acquired.count(other.block) == 0;
   return other.thread != (int)current->index.x && other.epoch == epoch;
 }
 
 static void touch(Shadow& s, bool writes) {
   const Touch own{block_number, (int)current->index.x, epoch};
-  if (conflicts(s.written) || (writes && conflicts(s.read))) fault("a race");
+  if (conflicts(s.written) || (writes && conflicts(s.read)))
+    fault("a race");
   (writes ? s.written : s.read) = own;
 }
 
@@ -230,15 +261,23 @@ extern "C" char _end __attribute__((visibility("hidden")));
 
 static void access(const void* place, size_t bytes, bool writes) {
   const char* p = (const char*)place;
-  if (p >= stacks && p < stacks + most_threads * stack_bytes) return;
+  if (current == nullptr || !current->watched)
+    return;
+  if (p >= stacks && p < stacks + most_threads * stack_bytes)
+    return;
   for (Buffer& b : buffers) {
-    if (p < b.start || p >= b.end) continue;
-    if (p + bytes > b.end) fault("an access across a buffer's end");
-    for (size_t i = 0; i < bytes; ++i) touch(b.shadow[p - b.start + i], writes);
+    if (p < b.start || p >= b.end)
+      continue;
+    if (p + bytes > b.end)
+      fault("an access across a buffer's end");
+    for (size_t i = 0; i < bytes; ++i)
+      touch(b.shadow[p - b.start + i], writes);
     return;
   }
-  if (p < &__ehdr_start || p >= &_end) fault("an access outside all buffers");
-  for (size_t i = 0; i < bytes; ++i) touch(shared[p + i], writes);
+  if (p < &__ehdr_start || p >= &_end)
+    fault("an access outside all buffers");
+  for (size_t i = 0; i < bytes; ++i)
+    touch(shared[p + i], writes);
 }
 
 }  // namespace emulator
@@ -261,12 +300,12 @@ void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
 void __tsan_read_range(void* p, unsigned long n) { access(p, n, false); }
 void __tsan_write_range(void* p, unsigned long n) { access(p, n, true); }
-#define HOOKS(n)                                                           \
-  void __tsan_read##n(void* p) { access(p, n, false); }                    \
-  void __tsan_write##n(void* p) { access(p, n, true); }                    \
-  void __tsan_unaligned_read##n(void* p) { access(p, n, false); }          \
-  void __tsan_unaligned_write##n(void* p) { access(p, n, true); }          \
-  void __tsan_volatile_read##n(void* p) { access(p, n, false); }           \
+#define HOOKS(n)                                                  \
+  void __tsan_read##n(void* p) { access(p, n, false); }           \
+  void __tsan_write##n(void* p) { access(p, n, true); }           \
+  void __tsan_unaligned_read##n(void* p) { access(p, n, false); } \
+  void __tsan_unaligned_write##n(void* p) { access(p, n, true); } \
+  void __tsan_volatile_read##n(void* p) { access(p, n, false); }  \
   void __tsan_volatile_write##n(void* p) { access(p, n, true); }
 HOOKS(1)
 HOOKS(2)

@@ -25,6 +25,8 @@ void wait_for_block();
 void exchange(unsigned mask, int distance, const void* mine, void* other, int bytes);
 void release_and_acquire(const void* place);
 void check_aligned(const void* place, int bytes);
+// From here on the current thread's accesses are the kernel's own.
+void begin_watching();
 
 // Runs a launch; false when something faulted.
 bool launch(unsigned x, unsigned y, unsigned threads, const std::function<void()>& kernel);
@@ -40,13 +42,18 @@ T from_word(long long word) {
 }
 
 template <class... P, std::size_t... I>
-void call(void (*kernel)(P...), const long long* words, std::index_sequence<I...>) {
-  kernel(from_word<P>(words[I])...);
+void call(void (*kernel)(P...), const long long* const* parameters, std::index_sequence<I...>) {
+  const auto enter = [&](P... given) {
+    begin_watching();
+    kernel(given...);
+  };
+  enter(from_word<P>(*parameters[I])...);
 }
 
 template <class... P>
-bool start(void (*kernel)(P...), unsigned x, unsigned y, unsigned threads, const long long* words) {
-  return launch(x, y, threads, [=] { call(kernel, words, std::index_sequence_for<P...>()); });
+bool start(void (*kernel)(P...), unsigned x, unsigned y, unsigned threads,
+           const long long* const* parameters) {
+  return launch(x, y, threads, [=] { call(kernel, parameters, std::index_sequence_for<P...>()); });
 }
 
 }  // namespace emulator

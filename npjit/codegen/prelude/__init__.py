@@ -185,7 +185,8 @@ def parse(text: str, types: frozenset[str]) -> Paragraph:
     condition = re.match(r"// without (\w+)\n", text)
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("//")]
     body = "\n".join(lines)
-    declared = (next(filter(None, match.groups())) for match in _DECLARED.finditer(body))
+    margin = "\n".join(line for line in lines if line[:1] not in " }")
+    declared = (next(filter(None, match.groups())) for match in _DECLARED.finditer(margin))
     uses = frozenset(_IDENTIFIER.findall(body))
     without = condition.group(1) if condition else None
     return Paragraph(body, frozenset(declared), uses, types, without)

@@ -59,21 +59,11 @@ NJ_INLINE T nj_select(b1 c, T a, T b) {
   return c ? a : b;
 }
 // By masks: g++ turns c ? a : f(b) into a branch around f, and a loop with a branch stays scalar.
-NJ_INLINE f64 nj_select(b1 c, f64 a, f64 b) {
-  union {
-    f64 f;
-    i64 bits;
-  } x = {a}, y = {b};
-  x.bits = (x.bits & -(i64)c) | (y.bits & ~-(i64)c);
-  return x.f;
-}
 NJ_INLINE f32 nj_select(b1 c, f32 a, f32 b) {
-  union {
-    f32 f;
-    i32 bits;
-  } x = {a}, y = {b};
-  x.bits = (x.bits & -(i32)c) | (y.bits & ~-(i32)c);
-  return x.f;
+  return nj_from_bits((nj_bits(a) & (0 - (u32)c)) | (nj_bits(b) & ((u32)c - 1)));
+}
+NJ_INLINE f64 nj_select(b1 c, f64 a, f64 b) {
+  return nj_from_bits((nj_bits(a) & (0 - (u64)c)) | (nj_bits(b) & ((u64)c - 1)));
 }
 
 // Sizes: what Python's // and % give; a size expression never divides by zero.

@@ -174,7 +174,7 @@ NJ_INLINE f64 nj_cosh(f64 x) {
 // without tanh
 NJ_INLINE f64 nj_tanh(f64 x) {
   const f64 a = __builtin_fabs(x);
-  const f64 t = nj_expm1_series(2.0 * (a > 22.0 ? 22.0 : a));
+  const f64 t = nj_expm1_series(2.0 * nj_select(a > 22.0, 22.0, a));
   return x != x ? x : __builtin_copysign(t / (t + 2.0), x);
 }
 

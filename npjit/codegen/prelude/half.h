@@ -54,6 +54,10 @@ inline u32 nj_cast<u32>(f16 x) {
   return (u32)(i64)nj_widen(x);
 }
 
+NJ_INLINE f16 nj_select(b1 c, f16 a, f16 b) {
+  return f16{(u16)((a.bits & (0 - (u32)c)) | (b.bits & ((u32)c - 1)))};
+}
+
 NJ_INLINE f32 nj_round_half(f32 x) { return nj_widen(nj_narrow(x)); }
 
 template <>

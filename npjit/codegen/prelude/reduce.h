@@ -18,12 +18,21 @@ struct nj_cascade {
   T level[64];
   u64 count = 0;
   void push(T block) {
+    if (count & 1)
+      merge(block);
+    else
+      level[0] = block;
+    ++count;
+  }
+  T total() const { return count == 1 ? level[0] : joined(); }
+  // Out of line: the sum of a short row is one block.
+  __attribute__((noinline)) void merge(T block) {
     i32 k = 0;
-    for (u64 c = count++; c & 1; c >>= 1)
+    for (u64 c = count; c & 1; c >>= 1)
       block = level[k++] + block;
     level[k] = block;
   }
-  T total() const {
+  __attribute__((noinline)) T joined() const {
     T sum = T();
     i32 k = 0;
     b1 first = true;

@@ -1,0 +1,115 @@
+"""Calls with device arrays and with `device="cuda"`, on the emulated device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.cuda import fake_cupy
+
+import npjit
+
+
+@pytest.fixture
+def cupy(monkeypatch: pytest.MonkeyPatch) -> Any:
+    return fake_cupy.install(monkeypatch)
+
+
+def curve(x, scale):
+    return np.sin(x) * scale + x.sum()
+
+
+def test_device_arrays_give_device_arrays(cupy: Any) -> None:
+    x = np.linspace(0, 1, 100)
+    f = npjit.jit(curve)
+    got = f(cupy.asarray(x), 2.0)
+    assert isinstance(got, fake_cupy.Array)
+    np.testing.assert_allclose(got.get(), curve(x, 2.0), rtol=1e-14)
+    f(cupy.asarray(x[:50]), 3.0)
+    assert f.cache_info()["whole"] == 2 and f.cache_info()["compiled"] == 1
+
+
+def test_device_option_takes_and_gives_numpy_arrays(cupy: Any) -> None:
+    x = np.linspace(0, 1, 100)
+    f = npjit.jit(curve, device="cuda")
+    np.testing.assert_allclose(f(x, 2.0), curve(x, 2.0), rtol=1e-14)
+    assert type(f(x, 2.0)) is np.ndarray
+    assert f.cache_info()["whole"] == 2
+
+
+def test_cpu_arrays_still_run_on_the_cpu(cupy: Any) -> None:
+    f = npjit.jit(curve)
+    x = np.linspace(0, 1, 100)
+    f(cupy.asarray(x), 2.0)
+    assert type(f(x, 2.0)) is np.ndarray
+
+
+def test_mixed_arguments_are_refused(cupy: Any) -> None:
+    x = np.ones(20)
+    with pytest.raises(TypeError, match="both CPU and GPU"):
+        npjit.jit(np.add)(cupy.asarray(x), x)
+
+
+def scalars(x):
+    return x.sum(), x.shape[0] * 2, x[::2], x
+
+
+def test_scalars_views_and_arguments_come_back(cupy: Any) -> None:
+    x = np.arange(40.0)
+    given = cupy.asarray(x)
+    total, size, view, same = npjit.jit(scalars)(given)
+    assert total.shape == () and float(total.get()) == x.sum()
+    assert size == 80 and type(size) is int
+    np.testing.assert_array_equal(view.get(), x[::2])
+    assert view.data.ptr == given.data.ptr and same is given
+
+
+def test_numpy_scalars_views_and_arguments_come_back(cupy: Any) -> None:
+    x = np.arange(40.0)
+    total, size, view, same = npjit.jit(scalars, device="cuda")(x)
+    assert type(total) is np.float64 and total == x.sum()
+    assert size == 80 and same is x
+    assert np.shares_memory(view, x)
+
+
+def store(x):
+    x[1:] = x[:-1] * 2
+    x += 1
+
+
+def test_arguments_are_written(cupy: Any) -> None:
+    x = np.arange(40.0)
+    want = x.copy()
+    store(want)
+    given = cupy.asarray(x.copy())
+    npjit.jit(store)(given)
+    np.testing.assert_array_equal(given.get(), want)
+    npjit.jit(store, device="cuda")(x)
+    np.testing.assert_array_equal(x, want)
+
+
+def loss(w, x):
+    return np.tanh(x @ w).sum()
+
+
+def test_gradients_of_device_arrays(cupy: Any) -> None:
+    rng = np.random.default_rng(0)
+    w, x = rng.standard_normal((20, 30)), rng.standard_normal((40, 20))
+    want = npjit.grad(loss)(w, x)
+    got = npjit.grad(loss)(cupy.asarray(w), cupy.asarray(x))
+    np.testing.assert_allclose(got.get(), want, rtol=1e-12, atol=1e-12)
+
+
+def test_sizes_that_fail_a_guard_compile_again(cupy: Any) -> None:
+    f = npjit.jit(lambda x, y: x + y)
+    a, b = np.ones((30, 20)), np.ones((30, 20))
+    np.testing.assert_array_equal(f(cupy.asarray(a), cupy.asarray(b)).get(), a + b)
+    c = np.ones((1, 20))
+    np.testing.assert_array_equal(f(cupy.asarray(a), cupy.asarray(c)).get(), a + c)
+    assert f.cache_info()["compiled"] == 2
+
+
+def test_code_is_shown(cupy: Any) -> None:
+    low = npjit.jit(curve).lower(cupy.asarray(np.ones(50)), 2.0)
+    assert "__global__" in low.as_text("cuda")
