@@ -245,7 +245,8 @@ PyObject* fresh_array(int dtype, int ndim, const npjit_int64* extents, const int
   return array;
 }
 
-PyObject* view_of(PyObject* base, int dtype, int ndim, const npjit_int64* description) {
+PyObject* view_of(PyObject* base, int dtype, int ndim, bool writeable,
+                  const npjit_int64* description) {
   PyArray_Descr* descr = PyArray_DescrFromType(dtype);
   const npy_intp itemsize = PyDataType_ELSIZE(descr);
   npy_intp shape[NPY_MAXDIMS];
@@ -254,7 +255,7 @@ PyObject* view_of(PyObject* base, int dtype, int ndim, const npjit_int64* descri
     shape[axis] = description[1 + axis];
     strides[axis] = description[1 + ndim + axis] * itemsize;
   }
-  const int flags = PyArray_FLAGS(as_array(base)) & NPY_ARRAY_WRITEABLE;
+  const int flags = writeable ? PyArray_FLAGS(as_array(base)) & NPY_ARRAY_WRITEABLE : 0;
   PyObject* view =
       PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides,
                            array_data(base) + description[0] * itemsize, flags, nullptr);

@@ -72,7 +72,8 @@ PyObject* fresh_array(int dtype, int ndim, const npjit_int64* extents, const int
 char* array_data(PyObject* array);
 
 // A view of the memory of `base`: offset, extents and strides in elements of `dtype`.
-PyObject* view_of(PyObject* base, int dtype, int ndim, const npjit_int64* description);
+PyObject* view_of(PyObject* base, int dtype, int ndim, bool writeable,
+                  const npjit_int64* description);
 
 }  // namespace npjit
 #endif

@@ -115,6 +115,7 @@ cdef extern from "entry.h" namespace "npjit":
         Result result
         char kind
         int dtype, ndim, input
+        cbool writeable
         vector[int] order
     cdef cppclass Relation:
         cbool same

@@ -196,7 +196,7 @@ bool Run::allocate_outputs() {
         words += output.ndim;
         break;
       case Result::alias:
-        outputs_[k] = view_of(input(output.input), output.dtype, output.ndim, words);
+        outputs_[k] = view_of(input(output.input), output.dtype, output.ndim, output.writeable, words);
         if (outputs_[k] == nullptr) {
           return false;
         }

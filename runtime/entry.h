@@ -27,6 +27,7 @@ struct Output {
   int dtype = 0;
   int ndim = 0;
   int input = 0;
+  bool writeable = false;  // of an alias: if the input is as well
   std::vector<int> order;
 };
 

@@ -21,7 +21,7 @@ cdef class Entry:
     fits           beside `call`: the same list -> whether its sizes pass the graph's guards
     inputs         numbers of the steps whose objects are the inputs, in order
     outputs        ("array", dtype, ndim, perm or None) | ("npscalar", dtype) | ("python", "fibc")
-                   | ("alias", input, dtype, ndim) | ("input", input)
+                   | ("alias", input, dtype, ndim, writeable) | ("input", input)
     tree           ("leaf", output) | ("const", obj) | ("step", number) | ("tuple" | "list", trees)
                    | ("namedtuple", cls, trees) | ("dict", cls, keys, trees)
                    | ("dataclass", cls, names, trees)
@@ -227,8 +227,9 @@ cdef class Entry:
             output.result = Result.python_scalar
             output.kind = _python_kind(spec[1])
         elif kind == "alias":
-            _, number, dtype, ndim = spec
+            _, number, dtype, ndim, writeable = spec
             output.result = Result.alias
+            output.writeable = writeable
             output.input = self._array_input(number)
             output.dtype = _dtype_number(dtype)
             output.ndim = _number(ndim, 65, "ndim")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from npjit.core.graph import Block, Graph
-from npjit.frontend.trees import flatten, tree_map, unflatten
+from npjit.core.trees import flatten, tree_map, unflatten
 from npjit.transform.api_grad import grad_of_traced
 from tests.tracing import Trace as TracedBlock
 

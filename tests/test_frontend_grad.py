@@ -94,7 +94,9 @@ def test_trees(grad, kind):
         params = kind(X, 3.0)
 
     def f(p, x):
-        leaves = [p["w"], *p["b"]] if kind is dict else list(p) if isinstance(p, tuple | list) else None
+        leaves = (
+            [p["w"], *p["b"]] if kind is dict else list(p) if isinstance(p, tuple | list) else None
+        )
         if leaves is None:
             leaves = list(vars(p).values())
         return sum(np.sum(v * v * x) for v in leaves)

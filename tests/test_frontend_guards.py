@@ -307,7 +307,9 @@ def test_one_function_for_all_kinds_of_arrays(jit):
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (2, 3), (16, 17), (17, 16), (40, 1)])
 def test_two_dimensional_layouts(jit, shape):
     a = np.arange(float(np.prod(shape))).reshape(shape)
-    f = jit(lambda x: (x + x.T if x.shape[0] == x.shape[1] else x * 2, x.reshape(-1), x.ravel()[:1]))
+    f = jit(
+        lambda x: (x + x.T if x.shape[0] == x.shape[1] else x * 2, x.reshape(-1), x.ravel()[:1])
+    )
     double = np.repeat(np.repeat(a, 2, 0), 2, 1)
     for x in (a, np.asfortranarray(a), a[::-1], a[:, ::-1], double[::2, ::2], a.T.copy().T):
         got, want = outcome(f, (x,), {}), outcome(f.__wrapped__, (x,), {})

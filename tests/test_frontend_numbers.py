@@ -128,7 +128,9 @@ def test_types_as_dtypes_and_in_checks(jit):
     def f(x, a):
         y = x.astype(float) + np.zeros(20, dtype=int) + np.ones(20, bool)
         assert isinstance(a, (int, float)) and not isinstance(a, bool)
-        assert isinstance(x, np.ndarray) and x.dtype == float and np.issubdtype(x.dtype, np.floating)
+        assert (
+            isinstance(x, np.ndarray) and x.dtype == float and np.issubdtype(x.dtype, np.floating)
+        )
         assert type(a) in (int, float)
         table = {float: 1.0, int: 2.0, np.float64: 3.0}
         return y * table[type(a)] + table[x.dtype.type], x.dtype.type(0.5) * x, np.dtype(float)

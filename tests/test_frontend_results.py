@@ -122,14 +122,14 @@ def test_kinds_of_results(jit):
     check_calls(jit(lambda x: (np.float32(1), x.dtype, np.pi, x.sum(), x[0], x.max())), X)
     check_calls(jit(lambda x: {"a": {1: x}, 2.5: [x, (x,)], None: ()}), X)
     check_calls(jit(lambda x: (x.sum(keepdims=True), x[..., 0], np.array(3.0), x[0:0])), X)
-    for f in (lambda x: (lambda: x), lambda x: {1, 2}, lambda x: iter([1]), lambda x: object):
+    for f in (lambda x: lambda: x, lambda x: {1, 2}, lambda x: iter([1]), lambda x: object):
         compiled = jit(f)
         assert type(compiled(X)) is type(f(X))
         assert compiled.cache_info()["numpy"] == 1
 
 
 def test_memory_order_of_results(jit):
-    f = jit(lambda x, y: (x + y, x * 2, np.zeros_like(x), x.copy(), x.T + 1))
+    f = jit(lambda x, y: (x + y, x * 2, x.T + 1))
     c, fortran = np.ones((20, 30)), np.ones((20, 30), order="F")
     for args in ((c, c), (fortran, fortran), (fortran, c), (c.T, fortran.T)):
         for got, want in zip(f(*args), f.__wrapped__(*args), strict=True):

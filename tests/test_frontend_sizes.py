@@ -167,7 +167,9 @@ def test_float_arguments_that_decide(jit):
 
 def test_the_recompile_limit_names_the_argument():
     f = npjit.jit(lambda x, axis: [x * i for i in range(axis)], backend="numpy", recompile_limit=4)
-    with pytest.warns(npjit.NpjitWarning, match="compiled 4 times, for other values of argument 'axis'"):
+    with pytest.warns(
+        npjit.NpjitWarning, match="compiled 4 times, for other values of argument 'axis'"
+    ):
         for k in range(1, 8):
             assert len(f(X, k)) == k
     assert f.cache_info()["compiled"] == 4

@@ -202,6 +202,17 @@ def test_a_stored_value_is_summed_where_it_is_computed() -> None:
     assert [len(k.buffers) for k in plan.kernels] == [3, 2]
 
 
+def test_a_stored_value_stays_with_the_rows_it_needs() -> None:
+    """The gradient of the last layer: rows give it, a product reads it, its columns are summed."""
+    b = Builder()
+    x, _ = rows(b)
+    y = softmax(b, x)[0]
+    outputs = [b.contract(y, x, "ab,cb->ac"), b.sum(y, (0,))]
+    plan = same(b.graph(outputs), [rng.random((3, 4))], 2)
+    assert [k.buffers[-1].role for k in plan.kernels] == ["row", "out"]
+    assert len(plan.kernels[1].buffers) == 2
+
+
 def test_cheap_values_are_computed_again() -> None:
     b = Builder()
     x, (n, m) = rows(b)

@@ -126,7 +126,7 @@ def test_views_of_inputs(tmp_path):
     prepare = "out[1] = (in[1] - 1) * in[2]; out[2] = (in[1] + 1) / 2; out[3] = -2 * in[2];"
     native = compile_native(tmp_path, prepare, "")
     x = np.arange(9.0)
-    entry = entry_of(native, [array_step(0, x)], [("alias", 0, FLOAT64, 1)])
+    entry = entry_of(native, [array_step(0, x)], [("alias", 0, FLOAT64, 1, True)])
     reverse = dispatcher_of(entry)
     y = reverse(x)
     np.testing.assert_array_equal(y, x[::-2])
@@ -142,7 +142,7 @@ def test_view_as_another_dtype(tmp_path):
     # z.imag
     native = compile_native(tmp_path, "out[1] = 1; out[2] = in[1]; out[3] = 2 * in[2];", "")
     z = np.arange(5) + 1j * np.arange(5, 10)
-    entry = entry_of(native, [array_step(0, z)], [("alias", 0, FLOAT64, 1)])
+    entry = entry_of(native, [array_step(0, z)], [("alias", 0, FLOAT64, 1, True)])
     np.testing.assert_array_equal(dispatcher_of(entry)(z), z.imag)
 
 
@@ -152,7 +152,7 @@ def test_several_outputs_share_the_words(tmp_path):
     x = np.arange(3.0)
     outputs = [
         ("array", FLOAT64, 1, None),
-        ("alias", 0, FLOAT64, 1),
+        ("alias", 0, FLOAT64, 1, True),
         ("input", 0),
         ("array", FLOAT64, 1, None),
     ]
@@ -246,7 +246,7 @@ def test_failing_tree_leaks_nothing():
     [
         {"outputs": [("array", FLOAT64, 2, (0, 0))]},
         {"outputs": [("npscalar", np.dtype(object).num)]},
-        {"outputs": [("alias", 1, FLOAT64, 1)]},
+        {"outputs": [("alias", 1, FLOAT64, 1, True)]},
         {"outputs": [("input", 1)]},
         {"outputs": [("wrong", 1)]},
         {"tree": ("leaf", 1)},

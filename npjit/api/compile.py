@@ -12,6 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from npjit import _runtime
+from npjit.api import logs
 from npjit.api.options import Options
 from npjit.backends import registry
 from npjit.core.graph import Graph, Node, Weight
@@ -53,23 +54,29 @@ class Stopwatch:
         self._last = now
 
 
-def compile_captured(captured: Captured, options: Options, watch: Stopwatch) -> Compiled:
-    """Run passes and backend, and make the Entry."""
+def compile_captured(
+    captured: Captured, options: Options, watch: Stopwatch, detail: bool = False
+) -> Compiled:
+    """Run passes and backend, and make the Entry; `detail`: plan and source text are wanted."""
     graph = simplify(captured.graph)
     watch.lap("simplify")
-    made = _compile(captured, graph, options.backend, watch)
+    if logs.checking():
+        logs.check_pass("simplify", captured.graph, graph, [i.value for i in captured.inputs])
+    made = _compile(captured, graph, options.backend, watch, detail or logs.wants_detail())
     made.steps, made.inputs = captured.steps, tuple(i.step for i in captured.inputs)
     return made
 
 
-def _compile(captured: Captured, graph: Graph, backend: Any, watch: Stopwatch) -> Compiled:
+def _compile(
+    captured: Captured, graph: Graph, backend: Any, watch: Stopwatch, detail: bool
+) -> Compiled:
     if callable(backend):
         return _with_callable(captured, graph, backend, _name_of(backend), watch)
     if backend is not None and backend not in registry.BUILT_IN:
         return _with_callable(captured, graph, registry.find(backend), backend, watch)
     from npjit.api.native import compile_native
 
-    return compile_native(captured, graph, backend, watch)
+    return compile_native(captured, graph, backend, watch, detail)
 
 
 def _name_of(backend: Callable[..., Any]) -> str:
@@ -150,7 +157,8 @@ def alias_result(alias: Alias, inputs: list[Any], sizes: dict[str, int]) -> np.n
         return np.empty(shape, base.dtype)
     first = value(alias.offset) * base.itemsize
     corner = _element_at(base, first)
-    return as_strided(corner, shape, strides, writeable=base.flags.writeable)
+    writeable = alias.writeable and base.flags.writeable
+    return as_strided(corner, shape, strides, writeable=writeable)
 
 
 def _element_at(base: np.ndarray, offset: int) -> np.ndarray:
@@ -172,7 +180,7 @@ def result_spec(kind: str, what: Any, outputs: tuple[Node, ...], perm: Any) -> t
     if kind == "input":
         return ("input", what)
     if kind == "alias":
-        return ("alias", what.input, what.dtype.num, len(what.shape))
+        return ("alias", what.input, what.dtype.num, len(what.shape), what.writeable)
     node = outputs[what]
     if node.type.weight is Weight.WEAK:
         return ("python", PYTHON_LETTERS[node.dtype.kind])

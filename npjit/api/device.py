@@ -28,7 +28,7 @@ from npjit.api.placement import is_device_array, leaves_of
 from npjit.backends.cuda_program import CheckFailed, Program
 from npjit.core.graph import Graph, Weight
 from npjit.frontend.trace import Captured
-from npjit.frontend.trees import tree_map
+from npjit.core.trees import tree_map
 
 if TYPE_CHECKING:
     from npjit.frontend.outside import Outside

@@ -18,7 +18,7 @@ from npjit.core.op import Kind
 from npjit.frontend.capture import Capture, Policy
 from npjit.frontend.objects import TracedObject, real_class
 from npjit.frontend.outside import Outside
-from npjit.frontend.trees import build, children_of, kind_of
+from npjit.core.trees import build, children_of, kind_of
 from npjit.ops.errors import NotCaptured, pop_trace, push_trace
 from npjit.ops.symint import SymInt
 from npjit.ops.tracer import Tracer

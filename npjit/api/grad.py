@@ -7,6 +7,7 @@ from typing import Any
 
 from npjit.api.jit import Jitted
 from npjit.api.options import Options
+from npjit.frontend.builtin_names import REPLACED_FUNCTIONS
 from npjit.frontend.outside import Outside
 from npjit.transform.api_grad import grad_of_traced, value_and_grad_of_traced
 
@@ -112,3 +113,28 @@ def value_and_grad(
     (np.float64(5.0), array([2., 4.]))
     """
     return Gradient(f, Options(**options), argnums, has_aux, True)
+
+
+def _traced(transform: Callable[..., Any]) -> Callable[..., Any]:
+    """grad or value_and_grad called by traced code: the gradient joins that trace."""
+
+    def make(
+        outside: Outside,
+        f: Callable[..., Any],
+        argnums: Argnums = 0,
+        has_aux: bool = False,
+        **options: Any,
+    ) -> Callable[..., Any]:
+        del options  # the trace around has its own
+        argnums = argnums if isinstance(argnums, int) else tuple(argnums)
+
+        def gradient(*args: Any, **kwargs: Any) -> Any:
+            return transform(outside.capture.block, f, args, kwargs, argnums, has_aux)
+
+        return gradient
+
+    return make
+
+
+REPLACED_FUNCTIONS[grad] = _traced(grad_of_traced)
+REPLACED_FUNCTIONS[value_and_grad] = _traced(value_and_grad_of_traced)

@@ -39,7 +39,9 @@ class Lowered:
             where = f"{e.where}: " if e.where else ""
             raise CaptureError(f"{jitted._name} cannot be captured: {where}{e.reason}") from None
         watch.lap("trace")
-        self.compiled: Compiled = compile_captured(self.captured, jitted.options, watch)
+        self.compiled: Compiled = compile_captured(
+            self.captured, jitted.options, watch, detail=True
+        )
         self.example = (args, kwargs)
 
     @property

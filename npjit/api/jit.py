@@ -11,9 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from npjit import _runtime
+from npjit.api import logs
 from npjit.api.compile import Compiled, Stopwatch, compile_captured
 from npjit.api.options import CaptureError, NpjitWarning, Options
 from npjit.api.placement import needs_device
+from npjit.frontend.builtin_names import REPLACED_FUNCTIONS
 from npjit.frontend.capture import Policy
 from npjit.frontend.outside import Outside
 from npjit.frontend.trace import Captured, capture_call
@@ -108,6 +110,7 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
             return self._failed(e)
         self.compiled.append(made)
         self.add(made.entry)
+        logs.report(self._name, made, len(self.compiled))
         return made.entry, ""
 
     def capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
@@ -158,6 +161,8 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
 
     def _failed(self, e: Exception) -> tuple[Any, str]:
         """An exception while tracing: the user's own, which NumPy's run will raise again, or a defect of npjit."""
+        if logs.checking() and _is_own(e):
+            raise e
         return None, self._note(f"{type(e).__name__}: {e}")
 
     def _note(self, text: str) -> str:
@@ -310,6 +315,15 @@ def jit(
     if function is None:
         return functools.partial(jit_any, options=options)
     return jit_any(function, options)
+
+
+def _jit_in_trace(outside: Outside, function: Any = None, **options: Any) -> Any:
+    """jit called by traced code: the function, which is traced anyway."""
+    del options
+    return (lambda f: f) if function is None else function
+
+
+REPLACED_FUNCTIONS[jit] = _jit_in_trace
 
 
 def jit_any(function: Any, options: Options) -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from npjit import _runtime
+from npjit.api import plans
 from npjit.api.compile import (
     SEARCH,
     Compiled,
@@ -20,18 +21,28 @@ from npjit.codegen import toolchain
 from npjit.core.graph import Graph
 from npjit.frontend.trace import Captured
 from npjit.ops.errors import NotCaptured
-from npjit.schedule import NotScheduled, schedule
-from npjit.schedule.plan import OutputSpec, Plan
+
+if TYPE_CHECKING:
+    from npjit.schedule.plan import OutputSpec, Plan
 
 _warned: set[str] = set()
 
 
 def compile_native(
-    captured: Captured, graph: Graph, backend: str | None, watch: Stopwatch
+    captured: Captured, graph: Graph, backend: str | None, watch: Stopwatch, detail: bool
 ) -> Compiled:
-    """Compile with the named built-in backend, or the first of the search order that is there."""
+    """Compile with the named built-in backend, or the first of the search order that is there.
+
+    `detail`: plan and source are wanted too, so that remembered plans are of no use.
+    """
     if backend == "numpy":
         return _reference(captured, graph, watch)
+    if backend in (None, "cpp") and not detail:
+        made = _recalled(captured, graph, watch)
+        if made is not None:
+            return made
+    from npjit.schedule import NotScheduled
+
     try:
         plan = make_plan(captured, graph)
     except NotScheduled as e:
@@ -44,9 +55,28 @@ def compile_native(
     raise RuntimeError(f"the backend {backend!r} is not available; python -m npjit doctor says why")
 
 
+def _recalled(captured: Captured, graph: Graph, watch: Stopwatch) -> Compiled | None:
+    """A version that this or another process has compiled before."""
+    compiler = toolchain.find_compiler()
+    if compiler is None:
+        return None
+    found = plans.recall(plans.plan_key(captured, graph, compiler.identity))
+    watch.lap("recall")
+    if found is None:
+        return None
+    native = _runtime.NativeObject(str(found.path))
+    entry = make_entry(captured, native_specs(captured, graph, found.perms), native=native)
+    watch.lap("load")
+    return Compiled(entry, graph, "cpp", seconds=watch.seconds)
+
+
 def make_plan(captured: Captured, graph: Graph) -> Plan:
     """The schedule, with results in the order of the captured leaves (fresh ones first)."""
+    from npjit.schedule import schedule
+
     plan = schedule(graph, [i.layout for i in captured.inputs])
+    from npjit.schedule.plan import OutputSpec
+
     extra = [
         OutputSpec("alias", w.dtype, w.shape, None, w.input, w.offset, w.strides)
         if kind == "alias"
@@ -96,16 +126,18 @@ def _cpp(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Comp
         _warn_once(f"{e}; the call runs as NumPy")
         return None
     watch.lap("compile")
+    perms = tuple(o.perm for o in plan.outputs if o.kind == "fresh")
+    plans.remember(plans.plan_key(captured, graph, compiler.identity), path, perms)
     native = _runtime.NativeObject(str(path))
-    entry = make_entry(captured, native_specs(captured, graph, plan), native=native)
+    entry = make_entry(captured, native_specs(captured, graph, perms), native=native)
     watch.lap("load")
     return Compiled(entry, graph, "cpp", plan, source, watch.seconds)
 
 
-def native_specs(captured: Captured, graph: Graph, plan: Plan) -> list[Any]:
+def native_specs(captured: Captured, graph: Graph, perms: tuple[Any, ...]) -> list[Any]:
     """The runtime's specs: fresh results first, in the plan's order, then the others."""
     fresh = [what for kind, what in captured.results if kind == "fresh"]
-    specs = [result_spec("fresh", k, graph.outputs, plan.outputs[k].perm) for k in fresh]
+    specs = [result_spec("fresh", k, graph.outputs, perms[k]) for k in fresh]
     rest = [(kind, what) for kind, what in captured.results if kind != "fresh"]
     return specs + [result_spec(kind, what, graph.outputs, None) for kind, what in rest]
 

@@ -13,13 +13,18 @@ function from the list of input arrays and scalars to the list of results, which
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from typing import Any
 
 Backend = Callable[[Any, Any], Callable[[list[Any]], list[Any]]]
 
 BUILT_IN = ("cpp", "cuda", "cython", "numba", "numpy")
 _registered: dict[str, Backend] = {}
+
+
+def _entry_points() -> Any:
+    from importlib.metadata import entry_points  # takes longer to import than the rest of npjit
+
+    return entry_points(group="npjit.backends")
 
 
 def register(name: str) -> Callable[[Backend], Backend]:
@@ -36,7 +41,7 @@ def register(name: str) -> Callable[[Backend], Backend]:
 
 def names() -> list[str]:
     """Every name that `backend=` takes."""
-    found = [e.name for e in entry_points(group="npjit.backends")]
+    found = [e.name for e in _entry_points()]
     return [*BUILT_IN, *_registered, *found]
 
 
@@ -44,7 +49,7 @@ def find(name: str) -> Backend:
     """The registered callable of this name; ValueError listing the names there are."""
     if name in _registered:
         return _registered[name]
-    for entry in entry_points(group="npjit.backends"):
+    for entry in _entry_points():
         if entry.name == name:
             loaded: Backend = entry.load()
             return loaded

@@ -9,7 +9,7 @@ from typing import Any
 from npjit.core.control import Cond
 from npjit.core.graph import Block, Node, TensorType, Weight
 from npjit.core.op import Kind
-from npjit.frontend.trees import TreeDef, flatten, unflatten
+from npjit.core.trees import TreeDef, flatten, unflatten
 from npjit.frontend.values import (
     UNDEFINED,
     NotStaged,

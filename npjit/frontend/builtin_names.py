@@ -190,5 +190,14 @@ _REPLACED: dict[str, Callable[..., Any]] = {
     "super": _super,
 }
 
-# functions of the standard library that look too deep into objects to be staged
-STANDARD = {dataclasses.replace: _replace, dataclasses.fields: lambda outside, o: dataclasses.fields(o.__class__)}
+
+def _fields(outside: Outside, obj: Any) -> Any:
+    return dataclasses.fields(real_class(obj) if isinstance(obj, ClassProxy) else obj.__class__)
+
+
+# Python functions that traced code calls by another one, with the Outside as first argument: those that look too
+# deep into objects to be staged, and npjit's own transforms (npjit.api enters them)
+REPLACED_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    dataclasses.replace: _replace,
+    dataclasses.fields: _fields,
+}

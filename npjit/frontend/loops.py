@@ -16,7 +16,7 @@ from npjit.core.graph import Block, Graph, Node, TensorType, Weight
 from npjit.core.size import Expr, Size, Var, atoms, substitute
 from npjit.frontend.branches import owned_version, scalar_condition
 from npjit.frontend.effects import Watch
-from npjit.frontend.trees import flatten, unflatten
+from npjit.core.trees import flatten, unflatten
 from npjit.frontend.values import (
     UNDEFINED,
     NotStaged,

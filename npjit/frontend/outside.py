@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from npjit.frontend.builtin_names import STANDARD, TracedBuiltins
+from npjit.frontend.builtin_names import REPLACED_FUNCTIONS, TracedBuiltins
 from npjit.frontend.capture import Capture
 from npjit.frontend.containers import TracedDict, TracedList, named_tuple_class, require_few
 from npjit.frontend.control import Control
@@ -167,9 +167,9 @@ class Outside:
             return self.read(function, ("root", function))
         if isinstance(function.__globals__, TracedGlobals):
             return function
-        standard = STANDARD.get(function)
-        if standard is not None:
-            return functools.partial(standard, self)
+        replaced = REPLACED_FUNCTIONS.get(function)
+        if replaced is not None:
+            return functools.partial(replaced, self)
         known = self._once.get(id(function))
         return known[1] if known is not None else self._stage(function)
 

@@ -21,7 +21,7 @@ from npjit.core.view import Along, View
 from npjit.frontend.capture import Capture
 from npjit.frontend.containers import TracedDict, TracedList
 from npjit.frontend.objects import MadeObject, ObjectProxy, real_class
-from npjit.frontend.trees import children_of, kind_of
+from npjit.core.trees import children_of, kind_of
 from npjit.ops import build
 from npjit.ops.errors import NotCaptured
 from npjit.ops.sharing import Reshaped, root_of
@@ -31,13 +31,14 @@ from npjit.ops.tracer import Tracer, as_node, is_traced
 
 @dataclass(frozen=True)
 class Alias:
-    """A result that is a view of an input's memory: offset and strides in elements."""
+    """A result that is a view of an input's memory: offset and strides in elements; `writeable` if the input is."""
 
     input: int
     dtype: np.dtype[Any]
     shape: Shape
     offset: Size
     strides: tuple[Size, ...]
+    writeable: bool = True
 
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), slice, range, type(Ellipsis))
@@ -129,10 +130,12 @@ class Results:
             strides = strides_of(position, entry.node.shape, entry.layout)
             if value.window is None:
                 return self._add(("input", position))
-        shape, offset = value.raw_shape, 0
+        offset: Size = 0
+        writeable = value.window is None or value.window.is_writable
         if value.window is not None:
             offset, strides = value.window.strides(strides)
-        return self._add(("alias", Alias(position, entry.node.dtype, shape, offset, strides)))
+        dtype, shape = entry.node.dtype, value.raw_shape
+        return self._add(("alias", Alias(position, dtype, shape, offset, strides, writeable)))
 
     def _require_apart(self, value: Tracer) -> None:
         """NumPy's results may share memory with each other; ours do not, so that no byte may be in common."""

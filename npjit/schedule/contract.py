@@ -62,13 +62,13 @@ def lower_contract(
     n = group.step
     assert n is not None
     a, b = (_read(group, labels, k, strides_of) for k in range(2))
-    result = n.params[2]
+    first, second, result = n.params
     own = strides_of(n)
     c = _Operand(n, 0, {x: s for x, s, size in zip(result, own, n.shape, strict=True) if size != 1})
     extents = {x: labels.extents[labels.find(v)] for x, v in group.letters.items() if v is not None}
-    rows = [x for x in extents if x in a.strides and x not in b.strides]
-    columns = [x for x in extents if x in b.strides and x not in a.strides]
-    both = [x for x in extents if x in a.strides and x in b.strides]
+    rows = [x for x in extents if x not in second]
+    columns = [x for x in extents if x not in first]
+    both = [x for x in extents if x in first and x in second]
     if any(x not in result for x in rows + columns):
         raise NotScheduled("a contraction of an axis that one operand has alone", n.where)
     if _turned(c, rows, columns):

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from npjit.core.graph import Block, Node, Weight
-from npjit.frontend.trees import TreeDef, flatten, tree_map, unflatten
+from npjit.core.trees import TreeDef, flatten, tree_map, unflatten
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
 from npjit.ops.sharing import root_of
