@@ -1,0 +1,85 @@
+"""How much rounding matters to a program: its inexact operations made to err a little, at random.
+
+`make_noisy(size)` is a function (name, function, *args) that calls the function and moves float results by about `size`
+roundings, for names that are not exact; sums and products of many numbers also get inputs that err by one rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+NOISY = "_noisy"
+
+# bit for bit NumPy's: movement, comparison, rounding, and what IEEE 754 rounds correctly
+EXACT = frozenset(
+    """
+    negative positive absolute abs fabs add subtract multiply sqrt square floor ceil trunc rint fix sign signbit
+    copysign maximum minimum fmax fmin nextafter spacing isnan isinf isfinite equal not_equal less less_equal greater
+    greater_equal logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor bitwise_count invert
+    left_shift right_shift gcd lcm heaviside ldexp conjugate conj
+    floor_divide remainder fmod
+    reshape ravel flatten transpose swapaxes moveaxis rollaxis squeeze expand_dims broadcast_to broadcast_arrays flip
+    fliplr flipud rot90 roll concatenate stack vstack hstack dstack column_stack split array_split tile repeat pad
+    where select choose clip max min amax amin any all argmax argmin ptp count_nonzero nanmax nanmin zeros ones full
+    empty eye identity zeros_like ones_like full_like empty_like arange copy copyto astype diagonal diag diagflat tril
+    triu take delete append atleast_1d atleast_2d atleast_3d array asarray fill view real imag item diff ediff1d
+    isclose allclose array_equal meshgrid indices tri nan_to_num round around fill_diagonal matrix_transpose
+    int float bool complex range len
+    """.split()
+)
+# sums and products of many: they err by each term's rounding
+MANY = frozenset(
+    """
+    sum prod mean var std nansum nanmean nanprod nanvar nanstd matmul dot einsum tensordot inner outer vdot kron trace
+    average cov corrcoef convolve correlate norm vecdot matvec vecmat cross trapezoid polyval gradient reduce
+    """.split()
+)
+
+
+def make_noisy(size: float) -> Callable[..., Any]:
+    """The noisy call, with random errors of its own each time."""
+    rng = np.random.default_rng()
+
+    def moved(value: Any, roundings: float) -> Any:
+        if isinstance(value, tuple | list):
+            return type(value)(moved(v, roundings) for v in value)
+        if isinstance(value, float | complex) and not isinstance(value, np.generic):
+            return value * (1 + roundings * 2.2e-16 * rng.choice([-1.0, 1.0]))
+        if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "fc":
+            return value
+        step = rng.choice([-1.0, 1.0], np.shape(value)) * roundings
+        eps = np.finfo(value.dtype).eps
+        exact = np.asarray(value)
+        # computed in double, so that half-precision noise is not lost to rounding
+        wide = exact.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
+        shaken = np.where(exact == 0, wide, wide * (1 + float(eps) * step))
+        shaken = np.where(np.isfinite(exact), shaken, wide)
+        made = np.empty_like(exact)
+        made[...] = shaken.astype(value.dtype)
+        return made if isinstance(value, np.ndarray) else made[()]
+
+    def noisy(name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if name in EXACT:
+            return function(*args, **kwargs)
+        noisy.used = True  # type: ignore[attr-defined]
+        target = kwargs.get("out")
+        if name in MANY:
+            owner = getattr(function, "__self__", None)
+            if isinstance(owner, np.ndarray):
+                function = getattr(moved(owner, size / 4), name)
+            args = tuple(moved(a, size / 4) for a in args)
+        result = function(*args, **kwargs)
+        if name == "divide":
+            return result
+        if target is not None:
+            outs = target if isinstance(target, tuple) else (target,)
+            for out in outs:
+                out[...] = moved(out, size)
+            return result
+        return moved(result, size)
+
+    noisy.used = False  # type: ignore[attr-defined]
+    return noisy
