@@ -122,6 +122,9 @@ def test_conversions_of_results(jit):
     check_calls(jit(lambda x: {"loss": float(x[0]), "n": int(x.size)}), X)
     check_calls(jit(lambda x: x[: int(0.8 * len(x))]), X)
     check_calls(jit(lambda x: round(0.3 * len(x))), X)
+    check_calls(jit(lambda x: (x.sum().item(), x.item(3), x[2:3].item(), x[:3].tolist())), X)
+    check_calls(jit(lambda x: (x > 0)[:2].tolist() + x.astype("u1").reshape(4, 5)[1:3].tolist()), X)
+    check_calls(jit(lambda x: x.item()), X, mode="numpy")
 
 
 def test_types_as_dtypes_and_in_checks(jit):

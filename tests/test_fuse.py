@@ -298,6 +298,13 @@ def test_products_over_several_axes() -> None:
     same(b.graph([b.contract(x, y, "anc,cmd->amnd")]), arrays)
 
 
+def test_a_product_over_no_elements_has_all_its_axes() -> None:
+    b = Builder()
+    x, (n, _) = rows(b)
+    none = b.cut(x, (0, 1, n), (0, 1, 0))
+    same(b.graph([b.contract(none, b.ew(r.exp, none), "ab,cb->ac")]), [rng.random((3, 4))])
+
+
 def test_a_check_runs_before_what_it_guards() -> None:
     b = Builder()
     x = b.input((4,))

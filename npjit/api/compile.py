@@ -112,7 +112,7 @@ def callable_entry(captured: Captured, graph: Graph, run: Callable[[list[Any]], 
 
     specs = [result_spec(kind, what, graph.outputs, None) for kind, what in results]
     fits = size_predicate(graph) if graph.guards else None
-    return make_entry(captured, specs, call=call, fits=fits)
+    return make_entry(captured, specs, mode, call=call, fits=fits)
 
 
 _RELATIONS = {"==": operator.eq, "!=": operator.ne, "<=": operator.le, "<": operator.lt}
@@ -189,10 +189,10 @@ def result_spec(kind: str, what: Any, outputs: tuple[Node, ...], perm: Any) -> t
     return ("array", node.dtype.num, len(node.shape), perm)
 
 
-def make_entry(captured: Captured, specs: list[Any], **how: Any) -> Any:
+def make_entry(captured: Captured, specs: list[Any], mode: str = "whole", **how: Any) -> Any:
     """The runtime's Entry with the captured guards."""
     return _runtime.Entry(
-        mode="whole",
+        mode=mode,
         npositional=captured.npositional,
         kwnames=captured.kwnames,
         steps=captured.steps,

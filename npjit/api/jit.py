@@ -161,9 +161,12 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
 
     def _failed(self, e: Exception) -> tuple[Any, str]:
         """An exception while tracing: the user's own, which NumPy's run will raise again, or a defect of npjit."""
-        if logs.checking() and _is_own(e):
-            raise e
-        return None, self._note(f"{type(e).__name__}: {e}")
+        text = self._note(f"{type(e).__name__}: {e}")
+        if _is_own(e):
+            if logs.checking():
+                raise e
+            self._warn(f"{self._name} runs as NumPy after a defect of npjit: {text}")
+        return None, text
 
     def _note(self, text: str) -> str:
         if text in self.refusals or len(self.refusals) < MOST_REFUSALS:

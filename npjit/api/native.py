@@ -154,8 +154,11 @@ def _numba(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Co
 
 
 def _numpy(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled | None:
+    """The last resort: such calls count as NumPy, for nothing was compiled."""
     del plan
-    return _reference(captured, graph, watch)
+    made = _reference(captured, graph, watch)
+    made.entry = callable_entry(captured, graph, reference(graph, None), mode="numpy")
+    return made
 
 
 def _cuda(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled | None:

@@ -13,6 +13,7 @@ from npjit.ops.create import require_plain
 from npjit.ops.errors import NotCaptured
 from npjit.ops.join import stack
 from npjit.ops.kinds import function
+from npjit.ops.movement import reshape
 from npjit.ops.namespace import creation
 from npjit.ops.operands import (
     as_array,
@@ -164,7 +165,39 @@ def view_method(a: Tracer, *args: Any, **kwargs: Any) -> Tracer:
     return a.through(views.identity(a.raw_shape))
 
 
+# elements of one array that may each become a Python number
+MOST_NUMBERS = 256
+
+
+def python_number(a: Tracer) -> Tracer:
+    """The Python number that a 0-d value's `item` gives."""
+    kind = a.dtype.kind
+    if a.dtype == np.uint64:
+        raise NotCaptured("a Python int made from uint64")
+    wide = {"b": build.BOOL, "f": build.FLOAT64, "c": np.dtype(np.complex128)}.get(kind, build.INT64)
+    node = build.cast(a.block, a.node, wide)
+    return fresh(a.block, build.weigh(a.block, node, Weight.WEAK))
+
+
 @function("item")
 def item(a: Tracer, *args: Any) -> Any:
-    """ndarray.item: Python needs the value."""
-    raise NotCaptured(".item() of a traced array")
+    """ndarray.item: an element as a Python number."""
+    if len(args) > 1 or (args and type(args[0]) is tuple):
+        place = args[0] if type(args[0]) is tuple else args
+        return python_number(a[tuple(place)])
+    if args:
+        return python_number(reshape(a, -1)[args[0]])
+    if any(n != 1 for n in a.raw_shape):
+        raise NotCaptured(".item() of an array of unknown length")
+    return python_number(a[(0,) * a.ndim] if a.ndim else a)
+
+
+@function("tolist")
+def tolist(a: Tracer) -> Any:
+    """ndarray.tolist, of arrays with few elements."""
+    if not a.ndim:
+        return python_number(a)
+    count = build.element_count(a.raw_shape)
+    if not isinstance(count, int) or count > MOST_NUMBERS:
+        raise NotCaptured(".tolist() of a large array")
+    return [tolist(row) for row in a]

@@ -24,7 +24,9 @@ WRITE = Op("write", Kind.UPDATE, lambda n, a, b: b)
 FOREVER = 1 << 60
 
 _VERSIONS = (Kind.INPUT, Kind.CELL, Kind.UPDATE)
-_STEPS = (Kind.CONTRACT,)
+# computed by steps of their own, from arrays in memory
+CALLS = (Kind.SCAN, Kind.SCATTER, Kind.EXTERN)
+_STEPS = (Kind.CONTRACT, *CALLS, Kind.RESULT)
 _SCHEDULED = (
     *_VERSIONS,
     *_STEPS,

@@ -87,7 +87,34 @@ class Check:
     message: str
 
 
-Step = Launch | Contract | Check
+@dataclass(frozen=True)
+class Strided:
+    """An array in memory: offset and strides in elements."""
+
+    place: Place
+    dtype: DType
+    shape: Shape
+    offset: Size
+    strides: tuple[Size, ...]
+
+    def __str__(self) -> str:
+        shape, strides = (", ".join(text(s) for s in sizes) for sizes in (self.shape, self.strides))
+        return f"{_place(self.place)}[{text(self.offset)}; {shape}; {strides}]"
+
+
+@dataclass(frozen=True)
+class Call:
+    """Compute a row from arrays in memory: by its C text, or by Python. Python that raises stops
+    the plan with `number`. `results` tells which results of the row are wanted, and where."""
+
+    number: int
+    op: Op
+    params: Any
+    arguments: tuple[Strided, ...]
+    results: tuple[tuple[int, Strided], ...]
+
+
+Step = Launch | Contract | Call | Check
 
 
 @dataclass(frozen=True)
@@ -153,6 +180,10 @@ def _show(step: Step) -> str:
         return f"launch k{step.kernel}({where}; {list(step.scalars)}; {sizes})"
     if isinstance(step, Check):
         return f"check {step.number} {_place(step.place)}: {step.message}"
+    if isinstance(step, Call):
+        given = ", ".join(str(a) for a in step.arguments)
+        made = ", ".join(str(r) for _, r in step.results)
+        return f"call {step.number} {step.op.name} {step.params}: {made} = {given}"
     dims = " ".join(text(s) for s in (*step.batch, step.m, step.n, step.k))
     return f"contract {step.dtype} {dims}: {step.c} = {step.a} @ {step.b}"
 
