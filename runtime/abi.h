@@ -8,7 +8,7 @@
 //       word 0 is the arena's size in bytes, then, output by output, what its OutputSpec says (see below).
 //   int npjit_run(const npjit_api* api, const int64* in, const int64* out, char* const* buffers, char* arena)
 //       Runs the plan. `buffers[k]` is the memory of fresh output k (null for the others). 0, or the number of
-//       the failed check (>= 1), or NPJIT_INTERRUPTED.
+//       the failed check (>= 1), or NPJIT_INTERRUPTED or NPJIT_RAISED, a Python exception then being set.
 //
 // `in` holds, input by input:
 //   array         data pointer, then ndim extents, then ndim strides counted in elements
@@ -22,7 +22,16 @@
 #define NPJIT_ABI_H
 typedef long long npjit_int64;
 
-enum { NPJIT_OK = 0, NPJIT_INTERRUPTED = -1 };
+enum { NPJIT_OK = 0, NPJIT_INTERRUPTED = -1, NPJIT_RAISED = -2 };
+
+// An array in memory; dtype is NumPy's number, strides count elements.
+struct npjit_array {
+  char* data;
+  int dtype;
+  int ndim;
+  const npjit_int64* shape;
+  const npjit_int64* strides;
+};
 
 // Runs fn(context, begin, end) over [0, n) in at most nthreads static chunks of at least `grain` items each, in the
 // calling thread alone when n <= grain or the workers are busy. Chunk c of an n-item range always has the same bounds
@@ -40,5 +49,8 @@ struct npjit_api {
   void* blas[10];
   // scratch for a kernel's row-local values: thread-local, grows, 64-byte aligned, valid until the kernel returns
   void* (*scratch)(npjit_int64 bytes);
+  // has Python compute what `spec` names, from the first `arguments` arrays into the `results` behind them. An error of
+  // Python's gives `check` (>= 1) and is forgotten, so that the call runs again as NumPy; NPJIT_RAISED where check is 0
+  int (*host)(const char* spec, const npjit_array* arrays, int arguments, int results, int check);
 };
 #endif

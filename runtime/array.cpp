@@ -270,4 +270,18 @@ PyObject* view_of(PyObject* base, int dtype, int ndim, bool writeable,
   return view;
 }
 
+PyObject* array_over(const npjit_array& memory, bool writeable) {
+  PyArray_Descr* descr = PyArray_DescrFromType(memory.dtype);
+  const npy_intp itemsize = PyDataType_ELSIZE(descr);
+  npy_intp shape[NPY_MAXDIMS];
+  npy_intp strides[NPY_MAXDIMS];
+  for (int axis = 0; axis < memory.ndim; ++axis) {
+    shape[axis] = memory.shape[axis];
+    strides[axis] = memory.strides[axis] * itemsize;
+  }
+  const int flags = NPY_ARRAY_ALIGNED | (writeable ? NPY_ARRAY_WRITEABLE : 0);
+  return PyArray_NewFromDescr(&PyArray_Type, descr, memory.ndim, shape, strides, memory.data, flags,
+                              nullptr);
+}
+
 }  // namespace npjit

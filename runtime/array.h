@@ -75,5 +75,8 @@ char* array_data(PyObject* array);
 PyObject* view_of(PyObject* base, int dtype, int ndim, bool writeable,
                   const npjit_int64* description);
 
+// An array over memory that someone else keeps alive.
+PyObject* array_over(const npjit_array& memory, bool writeable);
+
 }  // namespace npjit
 #endif

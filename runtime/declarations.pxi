@@ -39,6 +39,10 @@ cdef extern from "service.h" namespace "npjit" nogil:
     void set_main_thread(unsigned long identifier)
 
 
+cdef extern from "host.h" namespace "npjit":
+    void set_host_callable "npjit::set_host"(PyObject* callable)
+
+
 cdef extern from "object.h" namespace "npjit":
     cdef cppclass Functions:
         pass
@@ -78,7 +82,7 @@ cdef extern from "step.h" namespace "npjit":
     cdef enum class Fetch(unsigned char):
         argument, root, attribute, item, global_name, cell, defaults, kwdefaults
     cdef enum class Check(unsigned char):
-        anything, identity, equal, exact_type, sequence, mapping, array, python_scalar, numpy_scalar
+        anything, absent, identity, equal, exact_type, sequence, mapping, array, python_scalar, numpy_scalar
     cdef cppclass Step:
         Fetch fetch
         Check check

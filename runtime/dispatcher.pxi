@@ -41,6 +41,10 @@ cdef bint floating_errors_matter() except -1:
     return False
 
 
+class NoMatch(LookupError):
+    """An entry was to answer a call that its guards refuse. The user's own LookupErrors are no NoMatch."""
+
+
 cdef class Dispatcher:
     """Answers a call by the first entry that matches it, the last one used first.
 
@@ -103,7 +107,7 @@ cdef class Dispatcher:
         return {mode: self._counts[place] for place, mode in enumerate(MODES)}
 
     def run(self, Entry entry not None, args: tuple, kwargs: dict) -> object:
-        """Answer a call by this entry; LookupError if it does not match."""
+        """Answer a call by this entry; NoMatch if it does not match."""
         cdef PyObject* result
         stack = args + tuple(kwargs.values())
         names = tuple(kwargs)
@@ -112,7 +116,7 @@ cdef class Dispatcher:
         )
         if result == NULL:
             reason = self._first_failure(entry, args, kwargs)
-            raise LookupError(f"the entry does not match the call (first failure: {reason})")
+            raise NoMatch(f"the entry does not match the call (first failure: {reason})")
         return _owned(result)
 
     def explain_miss(self, args: tuple, kwargs: dict) -> list:

@@ -259,7 +259,7 @@ Outcome Run::run_native(int* detail) {
   if (released != nullptr) {
     PyEval_RestoreThread(released);
   }
-  if (code == NPJIT_INTERRUPTED) {
+  if (code == NPJIT_INTERRUPTED || code == NPJIT_RAISED) {
     if (PyErr_Occurred() == nullptr) {
       PyErr_SetNone(PyExc_KeyboardInterrupt);
     }

@@ -34,7 +34,7 @@ cdef class Entry:
     fetch: ("arg", i) | ("kw", name) | ("root", obj) | ("attr", step, name) | ("item", step, key)
            | ("global", dict, name) | ("cell", cell) | ("defaults", function, i)
            | ("kwdefaults", function, name)
-    check: ("any",) | ("is", obj) | ("equal", value) | ("type", cls) | ("seq", cls, length)
+    check: ("any",) | ("absent",) | ("is", obj) | ("equal", value) | ("type", cls) | ("seq", cls, length)
            | ("dict", cls, keys) | ("array", dtype, ndim, extents, layout, writeable)
            | ("scalar", "f" | "i" | "b" | "c") | ("npscalar", dtype)
     Extents: exact, or -1 for two or more, or -2 for any. Layout: as describe_array gives it;
@@ -153,6 +153,8 @@ cdef class Entry:
         kind = check[0]
         if kind == "any":
             step.check = Check.anything
+        elif kind == "absent":
+            step.check = Check.absent
         elif kind == "is":
             step.check = Check.identity
             step.expected = self._keep(check[1])

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "blas.h"
+#include "host.h"
 #include "pool.h"
 #include "threads.h"
 
@@ -46,6 +47,7 @@ npjit_api make_service() {
   api.chunks = threads::chunks;
   api.interrupted = interrupted;
   api.scratch = threads::scratch;
+  api.host = call_host;
   const blas::Library& library = blas::library();
   std::copy(std::begin(library.functions), std::end(library.functions), std::begin(api.blas));
   return api;

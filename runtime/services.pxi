@@ -30,6 +30,14 @@ def set_pool_bound(idle_bytes: int) -> None:
         set_bound(bound)
 
 
+def set_host(host: object) -> None:
+    """Have `host(spec, arguments, results)` compute what compiled graphs leave to Python; `spec` is
+    the text that the graph's printer wrote, the lists hold arrays."""
+    if not callable(host):
+        raise TypeError(f"a host is a callable, not {type(host).__name__}")
+    set_host_callable(<PyObject*>host)
+
+
 def num_threads() -> int:
     """How many threads a kernel may use: NPJIT_NUM_THREADS, else the CPUs of this process."""
     return count()

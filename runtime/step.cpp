@@ -90,6 +90,8 @@ int check(const Step& step, PyObject* object) {
   switch (step.check) {
     case Check::anything:
       return 1;
+    case Check::absent:
+      return 0;
     case Check::identity:
       return object == step.expected;
     case Check::equal:
@@ -124,6 +126,9 @@ Guarded no_match() {
 
 Guarded guard(const Step& step, const Call& call, PyObject** objects, int number) {
   objects[number] = fetch(step, call, objects);
+  if (step.check == Check::absent && objects[number] == nullptr) {
+    return no_match() == Guarded::raised ? Guarded::raised : Guarded::yes;
+  }
   if (objects[number] == nullptr || check(step, objects[number]) != 1) {
     return no_match();
   }

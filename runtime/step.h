@@ -25,6 +25,7 @@ enum class Fetch : unsigned char {
 
 enum class Check : unsigned char {
   anything,
+  absent,         // there is no such object
   identity,       // is `expected`
   equal,          // same_value as `expected`
   exact_type,     // of exactly the type `expected`

@@ -1,7 +1,8 @@
 """Calling a function as it stands and compiled, on equal fresh arguments.
 
-In: the compiled function and arguments, or a function that makes them. Out: nothing, or an AssertionError: results,
-their types, and the arguments after the call must be NumPy's, and every call must have run as `mode` says.
+In: the compiled function and arguments, or a function that makes them. Out: nothing, or an
+AssertionError: results, their types, and the arguments after the call must be NumPy's, and every
+call must have run as `mode` says.
 
     check_calls(jit(f), np.ones(3), 2.0)
 """

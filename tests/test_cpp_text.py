@@ -121,6 +121,18 @@ def test_equal_kernels_have_equal_text() -> None:
     assert not re.search(r"\b(add|multiply|cos|sin)\b", before)
 
 
+def test_bounds_of_outer_axes_leave_the_vector_loop() -> None:
+    """g++ makes no vectors of a loop that joins its own comparisons with fixed booleans."""
+    k = KernelBuilder([S[0], S[1]], (0, 1), [("f4", "in"), ("f4", "out")])
+    x = k.load(0, MATRIX, -1, [(0, 2, S[0]), (1, 1, S[1])])
+    k.store(1, MATRIX, k.inside(x, "f4", (0, 0, S[0] - 1)))
+    text = print_functions(single(k, [np.zeros((2, 3), "f4")], [("f4", (N[0], N[1]))], N[:2]))
+    _, loop = text.split("#pragma omp simd")
+    assert "x0 >=" not in loop
+    assert "x0 <" not in loop
+    assert "x1 >= 1 && x1 < end0_0" in loop
+
+
 @pytest.mark.parametrize("form", [Form.MAP, Form.ROWS])
 @pytest.mark.skipif(shutil.which("objdump") is None, reason="needs objdump")
 def test_math_in_vector_loops(form: Form) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from npjit.codegen.cython_printer import Module, print_cython, print_setup
+from npjit.codegen.cython_printer import Module, NotStandalone, print_cython, print_setup
 from npjit.codegen.toolchain import find_compiler
-from npjit.schedule.plan import Check, InputSpec, Launch, OutputSpec, Place, Plan, Source
+from npjit.core.op import Kind, Op
+from npjit.schedule.plan import Call, Check, InputSpec, Launch, OutputSpec, Place, Plan, Source
 from tests.plan_runner import ADD, CAST, LESS, MULTIPLY, KernelBuilder, N, S, row
 
 pytest.importorskip("Cython")
@@ -122,3 +124,11 @@ def test_a_module_stands_alone(tmp_path: Path) -> None:
         [sys.executable, "-c", SCRIPT], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stderr
+
+
+def test_python_calls_are_refused() -> None:
+    """A module has no Python side to sort or invert for it."""
+    made = plan()
+    sort = Op("sort", Kind.EXTERN, lambda *_: None)
+    with pytest.raises(NotStandalone):
+        print_cython(replace(made, steps=(Call(1, sort, 0, (), ()),)), Module("s", ("x",), "r0"))

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from tests.calls import check_calls
 
 import npjit
+from tests.calls import check_calls
 
 X = np.linspace(-1.0, 2.0, 20)
 
@@ -330,7 +330,7 @@ def test_generators_and_coroutines_run_as_they_are(jit):
         return x * 2
 
     with pytest.warns(npjit.NpjitWarning, match="generator"):
-        first, second = jit(counted)(X)
+        _, second = jit(counted)(X)
     assert np.array_equal(second, X + 2)
     with pytest.warns(npjit.NpjitWarning, match="coroutine"):
         assert np.array_equal(asyncio.run(jit(later)(X)), X * 2)

@@ -278,7 +278,7 @@ def test_errors_that_the_function_catches(jit):
         try:
             z = z.no_such
         except:  # noqa: E722
-            pass
+            z = z + 0
         return z * y
 
     compiled = jit(f)

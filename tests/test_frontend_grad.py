@@ -1,4 +1,4 @@
-"""`npjit.grad` and `value_and_grad` as users call them; the rules themselves are tested elsewhere."""
+"""`npjit.grad` and `value_and_grad` as users call them; the rules are tested elsewhere."""
 
 import functools
 from typing import Any, NamedTuple

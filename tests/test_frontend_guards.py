@@ -1,4 +1,6 @@
-"""What changes between two calls is seen by the second: globals, closures, attributes, methods, arrays, layouts."""
+"""What changes between two calls is seen by the second: globals, closures, attributes, methods,
+arrays, layouts.
+"""
 
 import types
 import warnings
@@ -101,7 +103,8 @@ def test_a_closure_variable_changes(jit):
         return x * k
 
     f = jit(f)
-    for k in (2.0, -0.0, float("nan"), 1, True, np.float32(3), X * 3, X + 1):
+    for value in (2.0, -0.0, float("nan"), 1, True, np.float32(3), X * 3, X + 1):
+        k = value
         check(f, X)
     # float, int, True, float32, array: numbers and arrays are inputs
     assert counts(f) == (5, 8, 0)
@@ -262,6 +265,63 @@ def test_zero_signs_and_nan(jit):
         check(f, X, a)
         check(f, X, a)
     assert counts(f)[1:] == (10, 0)
+
+
+def test_functions_as_arguments(jit):
+    """A function is known by its code and what it holds: one made for each call compiles once."""
+
+    def solve(f, y):
+        return f(y) + f(y * 2)
+
+    compiled = jit(solve)
+    for k in (1.0, 2.0, 3.0):
+        check(compiled, lambda y, k=k: y * k, X)
+    assert counts(compiled) == (1, 3, 0)
+
+    def close(k):
+        return lambda y: y - k
+
+    for k in (1.0, 2.0, 3.0):
+        check(compiled, close(k), X)
+    assert counts(compiled) == (2, 6, 0)
+    check(compiled, close(X), X)
+    check(compiled, np.sin, X)
+    check(compiled, jit(close(2.0)), X)
+    check(compiled, close(close(1.0)(2.0)), X)
+    pair = jit(lambda f, g, y: f(y) * g(y))
+    same = close(1.0)
+    check(pair, same, same, X)
+    check(pair, close(3.0), same, X)
+    check(pair, same, close(4.0), X)
+    assert pair.cache_info()["numpy"] == 0
+
+
+def test_a_builtin_gets_hidden_by_a_global(jit):
+    scope: dict[str, Any] = {}
+    exec("def f(x):\n    return x * len(x)", scope)
+    f = jit(scope["f"])
+    check(f, X)
+    scope["len"] = lambda x: 7.0
+    check(f, X)
+    del scope["len"]
+    check(f, X)
+    assert counts(f) == (2, 3, 0)
+
+
+def test_slots(jit):
+    class Slotted:
+        __slots__ = ("a", "b")
+
+    s = Slotted()
+    s.a = X
+    f = jit(lambda x: x + s.a if hasattr(s, "b") else x - s.a)
+    check(f, X)
+    s.b = 1
+    check(f, X)
+    s.a = X * 2
+    check(f, X)
+    del s.b
+    check(f, X)
 
 
 # ---------------------------------------------------------------- arrays

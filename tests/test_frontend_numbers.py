@@ -54,7 +54,9 @@ ARITHMETIC = [
 
 @pytest.mark.parametrize("op", ARITHMETIC, ids=lambda o: o.__name__)
 def test_python_arithmetic(jit, op):
-    """On Python numbers it is Python's: ZeroDivisionError, OverflowError, complex powers, signed zeros."""
+    """On Python numbers it is Python's: ZeroDivisionError, OverflowError, complex powers, signed
+    zeros.
+    """
     f = jit(lambda x, a, b: (op(a, b), x))
     values = [2.0, -3.5, 0.0, -0.0, 1e200, float("inf"), float("nan"), 7, 0, -2, True]
     for a in values:

@@ -1,4 +1,6 @@
-"""What a call returns: views of arguments, new arrays, containers, and what shares memory with what."""
+"""What a call returns: views of arguments, new arrays, containers, and what shares memory with
+what.
+"""
 
 from typing import Any
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import npjit.ops  # noqa: F401 (fills the table)
+import npjit.ops
 from npjit.ops import kinds
 
 PACKAGE = Path(npjit.__file__).parent
@@ -70,8 +70,8 @@ def test_every_package_has_its_rule():
     assert {package_of(p) for p in FILES} == set(ALLOWED)
 
 
-# strings that are an op's name by chance: a size expression's term, parts of a complex number, a probe of libmvec.
-# The preludes are libraries of C functions, which have NumPy's names.
+# strings that are an op's name by chance: a size expression's term, parts of a complex number, a
+# probe of libmvec. The preludes are libraries of C functions, which have NumPy's names.
 CHANCE = {
     "core/size.py": {"select"},
     "codegen/cython_printer.py": {"real", "imag"},
@@ -96,7 +96,9 @@ def strings_in(path: Path) -> Iterator[tuple[int, str]]:
 
 @pytest.mark.parametrize("package", ["core", "schedule", "codegen", "transform"])
 def test_passes_know_no_op_by_name(package):
-    """An op's name in quotes is how a pass would ask for it; kinds and styles have names of their own."""
+    """An op's name in quotes is how a pass would ask for it; kinds and styles have names of their
+    own.
+    """
     structural = {op.name for op in kinds.ROWS.values() if op.name == op.kind.value}
     styles = {op.reduction.style for op in kinds.ROWS.values() if op.reduction is not None}
     names = set(kinds.ROWS) - structural - styles

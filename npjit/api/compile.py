@@ -1,4 +1,4 @@
-"""From a captured call to an Entry of the Dispatcher: passes, backend, and the packing of results."""
+"""From a captured call to an Entry of the Dispatcher: passes, backend, packing of results."""
 
 from __future__ import annotations
 
@@ -91,8 +91,10 @@ def _with_callable(
     return Compiled(callable_entry(captured, graph, run), graph, name, seconds=watch.seconds)
 
 
-def callable_entry(captured: Captured, graph: Graph, run: Callable[[list[Any]], Any]) -> Any:
-    """An Entry that calls a Python function of the inputs."""
+def callable_entry(
+    captured: Captured, graph: Graph, run: Callable[[list[Any]], Any], mode: str = "whole"
+) -> Any:
+    """An Entry that calls a Python function of the inputs; `mode` is what its calls count as."""
     results = captured.results
     has_aliases = any(kind == "alias" for kind, _ in results)
 

@@ -1,7 +1,9 @@
-"""Pictures of a compiled graph: one box a fused kernel (or matrix product), its operations listed inside.
+"""Pictures of a compiled graph: one box a step (a fused kernel lists its operations).
 
-In: a `Plan`. Out: a file, .dot (for Graphviz), .svg or .html. Layers and the order in them come from networkx (the
-extra `npjit[draw]`); arrows carry the values that pass through memory.
+In: a `Plan`. Out: a file, .dot (for Graphviz), .svg or .html. Arrows carry the values that pass
+through memory. Layers and the order in them come from networkx (the extra `npjit[draw]`):
+
+    visualize(jitted, (x,), {}, "softmax.svg")
 """
 
 from __future__ import annotations
@@ -13,7 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 from npjit.core.size import text
 from npjit.schedule.kernel import Apply, Kernel, Reduce
-from npjit.schedule.plan import Contract, Launch, Place, Plan
+from npjit.schedule.plan import (
+    Bind,
+    Call,
+    Check,
+    Contract,
+    If,
+    Launch,
+    Loop,
+    Place,
+    Plan,
+    Step,
+    While,
+    bodies,
+)
 
 if TYPE_CHECKING:
     from npjit.api.jit import Jitted
@@ -54,7 +69,8 @@ class Picture:
 def visualize(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any], path: Any) -> Path:
     """Draw what a call with these arguments compiles to; gives the path written.
 
-    Raises ValueError for an ending other than .svg, .html or .dot, CaptureError when the call cannot be captured.
+    Raises ValueError for an ending other than .svg, .html or .dot, CaptureError when the call
+    cannot be captured.
     """
     from npjit.api.inspect import Lowered
 
@@ -102,8 +118,8 @@ def _input(plan: Plan, i: int) -> Box:
     return Box(f"in{i}", f"argument {i}: {spec.dtype}{sort}", colour="#fef7e0")
 
 
-def _step(plan: Plan, step: Any) -> tuple[str, list[str]]:
-    """A step's title and lines."""
+def _step(plan: Plan, step: Step) -> tuple[str, list[str]]:
+    """A step's title and lines; a loop or branch lists the steps inside it."""
     if isinstance(step, Launch):
         kernel = plan.kernels[step.kernel]
         sizes = ", ".join(text(s) for s in step.sizes)
@@ -111,39 +127,79 @@ def _step(plan: Plan, step: Any) -> tuple[str, list[str]]:
     if isinstance(step, Contract):
         m, n, k = (text(s) for s in (step.m, step.n, step.k))
         return f"matrix product {m} x {k} x {n}", [str(step.dtype)]
-    return type(step).__name__.lower(), []
+    if isinstance(step, Call):
+        return step.op.name, []
+    if isinstance(step, Loop):
+        return f"loop, {text(step.trips)} trips", _inside(plan, step)
+    return type(step).__name__.lower(), _inside(plan, step)
+
+
+def _inside(plan: Plan, step: Step) -> list[str]:
+    lines = []
+    for body in bodies(step):
+        for inner in body:
+            title, more = _step(plan, inner)
+            lines += [f"  {line}" for line in [title, *more]]
+    return _shortened(lines)
 
 
 def _operations(kernel: Kernel) -> list[str]:
-    lines = [
-        f"{i.op.name}{'  (reduced)' if isinstance(i, Reduce) else ''}"
-        for _, i in kernel.instructions()
-        if isinstance(i, (Apply, Reduce))
-    ]
-    if len(lines) > MOST_LINES:
-        lines = [*lines[:MOST_LINES], f"... {len(lines) - MOST_LINES} more"]
-    return lines
+    return _shortened(
+        [
+            f"{i.op.name}{'  (reduced)' if isinstance(i, Reduce) else ''}"
+            for _, i in kernel.instructions()
+            if isinstance(i, (Apply, Reduce))
+        ]
+    )
 
 
-def _places(plan: Plan, step: Any) -> tuple[list[Place], list[Place]]:
+def _shortened(lines: list[str]) -> list[str]:
+    more = len(lines) - MOST_LINES
+    return lines if more <= 0 else [*lines[:MOST_LINES], f"... {more} more"]
+
+
+def _places(plan: Plan, step: Step) -> tuple[list[Place], list[Place]]:
+    """The memory that a step reads and the memory that it writes."""
     if isinstance(step, Launch):
         roles = [b.role for b in plan.kernels[step.kernel].buffers if b.role != "row"]
-        pairs = list(zip(step.buffers, roles, strict=False))
+        pairs = list(zip(step.buffers, roles, strict=True))
         reads = [p for p, role in pairs if role in ("in", "inout")]
+        reads += [Place("input", i) for i in step.scalars]
         return reads, [p for p, role in pairs if role in ("out", "inout")]
     if isinstance(step, Contract):
         return [step.a.place, step.b.place], [step.c.place]
-    return [], []
+    if isinstance(step, Call):
+        return [a.place for a in step.arguments], [r.place for _, r in step.results]
+    if isinstance(step, Check | Bind):
+        return [step.place], []
+    return _places_inside(plan, step)
+
+
+def _places_inside(plan: Plan, step: Loop | While | If) -> tuple[list[Place], list[Place]]:
+    """Of a loop or branch: what comes in from outside, and all that is written."""
+    reads: list[Place] = [step.condition] if isinstance(step, If) else []
+    writes: list[Place] = []
+    for body in bodies(step):
+        for inner in body:
+            read, written = _places(plan, inner)
+            own = {_memory(p) for p in writes}
+            reads += [p for p in read if _memory(p) not in own]
+            writes += written
+    return reads, writes
 
 
 def dot(picture: Picture) -> str:
     """Graphviz text."""
     lines = ["digraph npjit {", '  node [shape=box style=filled fontname="monospace"]']
     for box in picture.boxes.values():
-        label = "\\l".join([box.title, *box.lines]) + "\\l"
+        label = "".join(f"{_escaped(line)}\\l" for line in [box.title, *box.lines])
         lines.append(f'  {box.key} [label="{label}" fillcolor="{box.colour}"]')
     lines += [f"  {a} -> {b}" for a, b in picture.arrows]
     return "\n".join([*lines, "}", ""])
+
+
+def _escaped(line: str) -> str:
+    return line.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def svg(picture: Picture) -> str:
@@ -191,7 +247,7 @@ def page(picture: Picture) -> str:
 
 
 def _layout(picture: Picture) -> dict[str, tuple[float, float]]:
-    """Corners of the boxes: layers by dependence, the order in a layer as networkx lays them out."""
+    """Corners of the boxes: layers by dependence, the order in a layer as networkx has it."""
     try:
         import networkx
     except ImportError:

@@ -1,7 +1,9 @@
-"""Gradients of functions whose Python needs actual values: traced again on every call, evaluated by NumPy.
+"""Gradients of functions whose Python needs actual values: traced again on every call, evaluated by
+NumPy.
 
-A `while` to convergence or an `if` on a value cannot be captured as one graph yet; here the trace may look at the
-values it is made for, so the path taken is the one differentiated. Right, at the speed of NumPy.
+A `while` to convergence or an `if` on a value cannot be captured as one graph yet; here the trace
+may look at the values it is made for, so the path taken is the one differentiated. Right, at the
+speed of NumPy.
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ from npjit.api.options import CaptureError
 from npjit.backends.reference import weighed
 from npjit.core.graph import Concrete, Node, Weight
 from npjit.core.op import Kind
+from npjit.core.trees import build, children_of, kind_of
 from npjit.frontend.capture import Capture, Policy
 from npjit.frontend.objects import TracedObject, real_class
 from npjit.frontend.outside import Outside
-from npjit.core.trees import build, children_of, kind_of
 from npjit.ops.errors import NotCaptured, pop_trace, push_trace
 from npjit.ops.symint import SymInt
 from npjit.ops.tracer import Tracer
@@ -36,7 +38,8 @@ class Evaluator:
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
         self.values: dict[Node, Any] = {}
-        # errors that the caller has asked NumPy to raise are raised; warnings would name lines of npjit
+        # errors that the caller has asked NumPy to raise are raised; warnings would name lines of
+        # npjit
         self.errors = {k: "ignore" if v == "warn" else v for k, v in np.geterr().items()}
 
     def __call__(self, node: Node) -> Any:
@@ -54,7 +57,9 @@ class Evaluator:
         return self.values[node]
 
     def check(self, n: Node) -> None:
-        """Raise what a CHECK node stands for, "ZeroDivisionError: division by zero" say, when it fails."""
+        """Raise what a CHECK node stands for, "ZeroDivisionError: division by zero" say, when it
+        fails.
+        """
         if not np.all(self(n.args[0])):
             name, _, message = str(n.params).partition(": ")
             raise getattr(builtins, name, ArithmeticError)(message or name)
@@ -81,7 +86,7 @@ def gradient_by_values(gradient: Gradient, args: tuple[Any, ...], kwargs: dict[s
         traced = [outside.read(a, ("arg", i)) for i, a in enumerate(args)]
         named = {k: outside.read(v, ("kw", k)) for k, v in kwargs.items()}
         result = gradient.inline(outside)(*traced, **named)
-        outside.refuse_stores()
+        outside.functions.refuse_stores()
         if capture.spoiled is not None:
             raise capture.spoiled
         return _delivered(capture, result, evaluate)
@@ -89,8 +94,7 @@ def gradient_by_values(gradient: Gradient, args: tuple[Any, ...], kwargs: dict[s
         cause = e.__cause__
         if isinstance(cause, (TypeError, ValueError, IndexError, ArithmeticError)):
             raise cause from None
-        where = f"{e.where}: " if e.where else ""
-        raise CaptureError(f"no gradient of {gradient._name}: {where}{e.reason}") from None
+        raise CaptureError(f"no gradient of {gradient._name}: {e}") from None
     finally:
         capture.block.close()
         pop_trace()

@@ -1,4 +1,6 @@
-"""`npjit.grad` and `npjit.value_and_grad`: compiled reverse-mode gradients of plain NumPy functions."""
+"""`npjit.grad` and `npjit.value_and_grad`: compiled reverse-mode gradients of plain NumPy
+functions.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,10 @@ class Gradient(Jitted):
         return f"the gradient of {super()._name}"
 
     def __reduce__(self) -> Any:
-        return (Gradient, (self.function, self.options, self.argnums, self.has_aux, self.with_value))
+        return (
+            Gradient,
+            (self.function, self.options, self.argnums, self.has_aux, self.with_value),
+        )
 
 
 def grad(
@@ -84,8 +89,9 @@ def grad(
     Returns
     -------
     callable
-        Called as f; gives the gradient with the argument's structure, shapes and dtypes (a tuple of them for several
-        argnums). For complex arguments it is dL/dx + i dL/dy, so that `z - step * gradient` descends.
+        Called as f; gives the gradient with the argument's structure, shapes and dtypes (a tuple of
+        them for several argnums). For complex arguments it is dL/dx + i dL/dy, so that
+        `z - step * gradient` descends.
 
     Raises
     ------

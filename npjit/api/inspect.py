@@ -1,4 +1,11 @@
-"""Looking inside a compiled function: its texts, and a report on what happened and why."""
+"""Looking inside a compiled function: its texts, and a report on what happened and why.
+
+In: a `Jitted` and the arguments of a call. Out: a `Lowered`, or an `Explanation`:
+
+    softmax: one graph, backend cpp
+      1 kernel, 0 matrix products
+      ...
+"""
 
 from __future__ import annotations
 
@@ -8,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npjit.api.compile import Compiled, Stopwatch, compile_captured
+from npjit.api.guards import in_words
 from npjit.api.options import CaptureError
 from npjit.core.graph import Graph
 from npjit.core.size import substitute
@@ -35,14 +43,12 @@ class Lowered:
             jitted, (args, kwargs) = on_device, on_device.wrapped(args, kwargs)
         try:
             self.captured = jitted.capture(args, kwargs)
+            watch.lap("trace")
+            self.compiled: Compiled = compile_captured(
+                self.captured, jitted.options, watch, detail=True
+            )
         except NotCaptured as e:
-            where = f"{e.where}: " if e.where else ""
-            raise CaptureError(f"{jitted._name} cannot be captured: {where}{e.reason}") from None
-        watch.lap("trace")
-        self.compiled: Compiled = compile_captured(
-            self.captured, jitted.options, watch, detail=True
-        )
-        self.example = (args, kwargs)
+            raise CaptureError(f"{jitted._name} cannot be captured: {e}") from None
 
     @property
     def graph(self) -> Graph:
@@ -50,8 +56,11 @@ class Lowered:
         return self.compiled.graph
 
     def as_text(self, stage: str = "graph") -> str:
-        """The text of a stage: "graph" (after passes), "kernels" (the plan) or "cpp" (generated code,
-        "cuda" for calls on a GPU)."""
+        """The text of a stage.
+
+        "graph" (after all passes), "kernels" (the plan) or "cpp" (the generated code; "cuda" for
+        calls on a GPU).
+        """
         texts = {
             "graph": lambda: str(self.compiled.graph),
             "kernels": lambda: str(self.compiled.plan),
@@ -85,7 +94,7 @@ class Explanation:
         stages = ", ".join(f"{k} {1e3 * v:.1f} ms" for k, v in self.seconds.items())
         lines = [
             f"{self.name}: one graph, backend {self.backend}",
-            f"  {self.kernels} kernels, {self.contracts} matrix products",
+            f"  {_count(self.kernels, 'kernel')}, {_count(self.contracts, 'matrix product')}",
             f"  at least {self.bytes_moved:,} bytes moved by a call (inputs read, results written)",
             f"  compiled in {1e3 * total:.1f} ms: {stages}",
         ]
@@ -94,22 +103,25 @@ class Explanation:
         return "\n".join(lines)
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def explain(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
     """Compile a call and report on it; what cannot be captured is reported, not raised."""
     try:
         low = Lowered(jitted, args, kwargs)
     except CaptureError as e:
-        return Explanation(jitted._name, breaks=[str(e)])
+        return Explanation(jitted._name, breaks=[str(e.__context__)])  # the NotCaptured itself
     made = low.compiled
     report = Explanation(jitted._name, made.backend, seconds=made.seconds)
-    report.guards = [str(g) for g in made.graph.guards]
-    report.guards += [_shown(fetch, check) for fetch, check in low.captured.steps]
+    report.guards = in_words(jitted.function, made)
     report.bytes_moved = _bytes(made.graph, [i.value for i in low.captured.inputs])
     if made.plan is not None:
         from npjit.schedule.plan import Contract, Launch
 
-        report.kernels = sum(isinstance(s, Launch) for s in made.plan.steps)
-        report.contracts = sum(isinstance(s, Contract) for s in made.plan.steps)
+        report.kernels = sum(isinstance(s, Launch) for s in made.plan.every_step())
+        report.contracts = sum(isinstance(s, Contract) for s in made.plan.every_step())
         report.refusals = list(made.plan.refusals)
     return report
 
@@ -121,23 +133,3 @@ def _bytes(graph: Graph, inputs: list[Any]) -> int:
         shape = [substitute(s, sizes) for s in n.shape]
         total += int(np.prod(shape, dtype=np.int64)) * n.dtype.itemsize
     return total
-
-
-def _shown(fetch: tuple[Any, ...], check: tuple[Any, ...]) -> str:
-    what = {
-        "arg": lambda: f"argument {fetch[1]}",
-        "kw": lambda: f"argument {fetch[1]!r}",
-        "global": lambda: f"global {fetch[2]!r}",
-        "attr": lambda: f"attribute {fetch[2]!r} of #{fetch[1]}",
-        "item": lambda: f"item {fetch[2]!r} of #{fetch[1]}",
-        "cell": lambda: "a closure variable",
-        "root": lambda: "a constant",
-        "defaults": lambda: f"default {fetch[2]} of {fetch[1].__name__}",
-        "kwdefaults": lambda: f"default {fetch[2]!r} of {fetch[1].__name__}",
-    }[fetch[0]]()
-    return f"{what} {check[0]} {' '.join(_brief(c) for c in check[1:])}".rstrip()
-
-
-def _brief(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 40 else f"<{type(value).__name__}>"

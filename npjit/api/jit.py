@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 import sys
 import threading
+import traceback
 import types
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from npjit import _runtime
 from npjit.api import logs
 from npjit.api.compile import Compiled, Stopwatch, compile_captured
-from npjit.api.options import CaptureError, NpjitWarning, Options
+from npjit.api.options import CaptureError, Options, warn_user
 from npjit.api.placement import needs_device
 from npjit.frontend.builtin_names import REPLACED_FUNCTIONS
 from npjit.frontend.capture import Policy
@@ -28,7 +28,9 @@ MOST_ATTEMPTS = 8
 
 
 class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
-    """A compiled function: called like the function, compiled on the first call of each kind of arguments."""
+    """A compiled function: called like the function, compiled on the first call of each kind of
+    arguments.
+    """
 
     def __init__(
         self,
@@ -71,7 +73,7 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         if entry is not None:
             try:
                 return self.run(entry, args, kwargs)
-            except LookupError:
+            except _runtime.NoMatch:
                 pass  # a guard that fails at once: another thread has changed an argument
         result = self.fall_back(args, kwargs)
         if doubt:
@@ -95,22 +97,26 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         return None
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, str]:
-        """A new entry; or None and what stood in the way, which NumPy's run may explain by raising."""
+        """A new entry; or None and what was in the way, if NumPy's run does not raise it."""
         if len(self.compiled) >= self.options.recompile_limit:
             self._warn(self._why_so_often(args, kwargs))
             return None, ""
         watch = Stopwatch()
+        captured = None
         try:
             captured = self.capture(args, kwargs)
             watch.lap("trace")
             made = compile_captured(captured, self.options, watch)
         except NotCaptured as e:
+            if captured is not None:
+                # refused by the backend, which may take other kinds of arguments
+                e.steps, e.passing = captured.steps, bool(captured.graph.guards)
             return self._refuse(e, len(args), tuple(kwargs))
         except Exception as e:
             return self._failed(e)
         self.compiled.append(made)
         self.add(made.entry)
-        logs.report(self._name, made, len(self.compiled))
+        logs.report(self._name, self.function, made, len(self.compiled))
         return made.entry, ""
 
     def capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
@@ -132,7 +138,7 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
 
     def _refuse(self, e: NotCaptured, npositional: int, kwnames: tuple[str, ...]) -> Any:
         """Remember that such calls run as NumPy, and say so once."""
-        text = self._note(f"{e.where}: {e.reason}" if e.where else e.reason)
+        text = self._note(str(e))
         if self.options.fullgraph:
             raise CaptureError(f"{self._name} cannot be captured whole: {text}") from None
         if e.__cause__ is not None:
@@ -160,13 +166,13 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         return entry
 
     def _failed(self, e: Exception) -> tuple[Any, str]:
-        """An exception while tracing: the user's own, which NumPy's run will raise again, or a defect of npjit."""
+        """An exception while tracing: the user's own, which NumPy's run will raise again, or a
+        defect of npjit.
+        """
+        if logs.checking() and _is_defect(e):
+            raise e
         text = self._note(f"{type(e).__name__}: {e}")
-        if _is_own(e):
-            if logs.checking():
-                raise e
-            self._warn(f"{self._name} runs as NumPy after a defect of npjit: {text}")
-        return None, text
+        return None, f"a defect of npjit: {text}" if _is_defect(e) else text
 
     def _note(self, text: str) -> str:
         if text in self.refusals or len(self.refusals) < MOST_REFUSALS:
@@ -181,7 +187,7 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
     def _warn(self, text: str) -> None:
         if text not in self._warned and len(self._warned) < MOST_REFUSALS:
             self._warned = self._warned | {text}
-            warnings.warn(text, NpjitWarning, stacklevel=_frames_inside() + 1)
+            warn_user(text)
 
     def _why_so_often(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         from npjit.api.recompile import changing_parts
@@ -199,7 +205,9 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
     # ------------------------------------------------------------ looking inside
 
     def cache_info(self) -> dict[str, Any]:
-        """Calls by how they ran (whole, broken, numpy), compiled versions, and what ran as NumPy and why."""
+        """Calls by how they ran (whole, broken, numpy), compiled versions, and what ran as NumPy
+        and why.
+        """
         found = {
             **self.counts(),
             "compiled": len(self.compiled),
@@ -223,7 +231,9 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         return explain(self, args, kwargs)
 
     def visualize(self, *args: Any, **kwargs: Any) -> Any:
-        """Draw the graph, fused groups as boxes; the last positional argument is the path (.svg, .html, .dot)."""
+        """Draw the graph, fused groups as boxes; the last positional argument is the path (.svg,
+        .html, .dot).
+        """
         from npjit.api.draw import visualize
 
         return visualize(self, args[:-1], kwargs, args[-1])
@@ -241,18 +251,18 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         return self  # as Python copies functions
 
 
-def _frames_inside() -> int:
-    """How many frames between here's caller and the user's call, for a warning that names the user's line."""
-    frame = sys._getframe(1)
-    count = 0
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("npjit."):
-        frame = frame.f_back  # type: ignore[assignment]
-        count += 1
-    return count
+def _is_defect(e: Exception) -> bool:
+    """Whether npjit's own code raised, and not the function or a library that it called."""
+    own = False
+    for frame, _ in traceback.walk_tb(e.__traceback__):
+        module = frame.f_globals.get("__name__", "")
+        if module.partition(".")[0] != "numpy":
+            own = module.startswith("npjit.")
+    return own
 
 
 def _global_name(jitted: Jitted) -> str | None:
-    """The qualified name under which its module holds this function; pickle then stores just that."""
+    """The qualified name by which its module holds this function; pickle then stores just that."""
     name = getattr(jitted, "__qualname__", "")
     found: Any = sys.modules.get(getattr(jitted, "__module__", None) or "")
     for part in name.split("."):
@@ -276,32 +286,35 @@ def jit(
 ) -> Any:
     """Compile a NumPy function.
 
-    The first call with each kind of arguments traces and compiles; later ones run the compiled code. What cannot be
-    captured runs as NumPy, with one warning naming line and reason; `cache_info()` counts both.
+    The first call with each kind of arguments traces and compiles; later ones run the compiled
+    code. What cannot be captured runs as NumPy, with one warning naming line and reason;
+    `cache_info()` counts both.
 
     Parameters
     ----------
     function : callable
-        Any function of arrays, numbers and containers of them (tuples, lists, dicts, dataclasses, None): a function,
-        method, lambda, partial, or an object with `__call__`.
+        Any function of arrays, numbers and containers of them (tuples, lists, dicts, dataclasses,
+        None): a function, method, lambda, partial, or an object with `__call__`.
     backend : str or callable, optional
-        "cpp" (the default when a compiler is there), "cython", "numba", "numpy", "cuda", a registered name, or a callable
-        `(graph, example_types) -> callable`.
+        "cpp" (the default when a compiler is there), "cython", "numba", "numpy", "cuda", a
+        registered name, or a callable `(graph, example_types) -> callable`.
     dynamic : bool, optional
-        None: extents above 16 and int arguments are symbols from the first call. False: every size is a constant of
-        its own version. True: small extents are symbols too.
+        None: extents above 16 and int arguments are symbols from the first call. False: every size
+        is a constant of its own version. True: small extents are symbols too.
     fullgraph : bool
         Raise `CaptureError`, with line and reason, instead of running as NumPy.
     recompile_limit : int
         How many versions are compiled before further kinds of arguments run as NumPy.
     device : str, optional
-        "cuda" or "cuda:1": NumPy arguments are moved to that GPU, and results come back as NumPy arrays. CuPy arrays
-        (and whatever has `__cuda_array_interface__`) run where they live, with CuPy results, without this.
+        "cuda" or "cuda:1": NumPy arguments are moved to that GPU, and results come back as NumPy
+        arrays. CuPy arrays (and whatever has `__cuda_array_interface__`) run where they live, with
+        CuPy results, without this.
 
     Returns
     -------
     callable
-        Same signature, name and docstring; also `cache_info()`, `lower()`, `explain()`, `visualize()`.
+        Same signature, name and docstring; also `cache_info()`, `lower()`, `explain()` and
+        `visualize()`.
 
     Examples
     --------
@@ -339,7 +352,8 @@ def jit_any(function: Any, options: Options) -> Any:
         return function.with_options(options) if options != Options() else function
     if isinstance(function, type):
         raise TypeError(
-            f"npjit.jit takes a function, not the class {function.__name__}: decorate its methods, or jit an instance"
+            f"npjit.jit takes a function, not the class {function.__name__}: "
+            "decorate its methods, or jit an instance"
         )
     if not callable(function):
         raise TypeError(f"npjit.jit takes a callable, not {type(function).__name__}")
@@ -348,7 +362,7 @@ def jit_any(function: Any, options: Options) -> Any:
 
 def is_model(value: Any) -> bool:
     """Whether a callable is an object of a user's class with __call__ written in Python."""
-    plain = (types.FunctionType, types.MethodType, functools.partial, type, Jitted)
-    return not isinstance(value, plain) and isinstance(
-        getattr(type(value), "__call__", None), (types.FunctionType, Jitted)
-    )
+    if isinstance(value, (types.FunctionType, types.MethodType, functools.partial, type, Jitted)):
+        return False
+    found = [vars(base).get("__call__") for base in type(value).__mro__]
+    return isinstance(next(filter(None, found), None), (types.FunctionType, Jitted))

@@ -1,10 +1,12 @@
 """What npjit says of its work on request: NPJIT_LOGS, NPJIT_DUMP and NPJIT_CHECK.
 
-NPJIT_LOGS    topics to log, comma-separated or "all": graph, guards, fusion, code, recompiles, time; to the standard
-              logger "npjit" (standard error where nothing else is set up)
+In: a freshly compiled version, or a graph before and after a pass. Out: log lines, files, errors.
+
+NPJIT_LOGS    topics to log, comma-separated or "all": graph, guards, fusion, code, recompiles,
+              time; to the standard logger "npjit" (standard error where nothing else is set up)
 NPJIT_DUMP    a folder that receives the graph, kernels and code text of everything compiled
-NPJIT_CHECK   1: every graph is verified, each pass compared with the reference, and defects of npjit are raised
-              instead of answered by NumPy
+NPJIT_CHECK   1: every graph is verified, each pass compared with the reference, and defects of
+              npjit are raised instead of answered by NumPy
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from npjit.api.guards import in_words
 
 if TYPE_CHECKING:
     from npjit.api.compile import Compiled
@@ -43,22 +47,22 @@ def log(topic: str, text: str) -> None:
     logger.info("[%s] %s", topic, text)
 
 
-def report(name: str, made: Compiled, times_compiled: int) -> None:
+def report(name: str, function: Any, made: Compiled, times_compiled: int) -> None:
     """Log and dump a freshly compiled version."""
     if os.environ.get("NPJIT_LOGS"):
         for topic in TOPICS:
             if wanted(topic):
-                log(topic, f"{name}: {_text(topic, made, times_compiled)}")
+                log(topic, f"{name}: {_text(topic, function, made, times_compiled)}")
     folder = os.environ.get("NPJIT_DUMP")
     if folder:
         _dump(Path(folder), name, made)
 
 
-def _text(topic: str, made: Compiled, times_compiled: int) -> str:
+def _text(topic: str, function: Any, made: Compiled, times_compiled: int) -> str:
     if topic == "graph":
         return str(made.graph)
     if topic == "guards":
-        return "; ".join(map(str, made.graph.guards)) or "no size guards"
+        return "; ".join(in_words(function, made))
     if topic == "fusion":
         return str(made.plan) if made.plan is not None else made.backend
     if topic == "code":

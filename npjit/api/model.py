@@ -4,7 +4,8 @@
     model(x)              # compiled; parameters held as attributes are read anew on every call
     model.weight *= 0.5   # the object's own attribute, of the object's own class
 
-The wrapper's class is made for the object's class, so that `len(model)`, `model[0]` and other special methods work.
+The wrapper's class is made for the object's class, so that `len(model)`, `model[0]` and other
+special methods work.
 """
 
 from __future__ import annotations
@@ -18,15 +19,19 @@ from npjit.frontend.outside import Outside
 
 _PUBLIC = frozenset(["cache_info", "lower", "explain", "visualize", "with_options"])
 # what the wrapper itself needs of the special methods
-_KEPT = frozenset(
-    "__class__ __new__ __init__ __call__ __getattribute__ __getattr__ __setattr__ __delattr__ __reduce__ __reduce_ex__ "
-    "__dict__ __weakref__ __slots__ __doc__ __module__ __init_subclass__ __subclasshook__ __copy__ __deepcopy__ "
-    "__getstate__ __setstate__ __annotations__ __npjit_inline__".split()
-)
+_KEPT_NAMES = """
+__class__ __new__ __init__ __call__ __getattribute__ __getattr__ __setattr__ __delattr__
+__reduce__ __reduce_ex__ __dict__ __weakref__ __slots__ __doc__ __module__ __init_subclass__
+__subclasshook__ __copy__ __deepcopy__ __getstate__ __setstate__ __annotations__
+__npjit_inline__
+"""
+_KEPT = frozenset(_KEPT_NAMES.split())
 
 
 class JittedObject:
-    """An object with a compiled `__call__`; attributes, methods and isinstance pass through to the object."""
+    """An object with a compiled `__call__`; attributes, methods and isinstance pass through to the
+    object.
+    """
 
     __slots__ = ("__weakref__", "_npjit_call", "_npjit_model")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from npjit import _runtime
@@ -15,15 +14,18 @@ from npjit.api.compile import (
     make_entry,
     result_spec,
 )
-from npjit.api.options import NpjitWarning
+from npjit.api.options import warn_user
 from npjit.backends.reference import reference
 from npjit.codegen import toolchain
 from npjit.core.graph import Graph
 from npjit.frontend.trace import Captured
 from npjit.ops.errors import NotCaptured
+from npjit.ops.host import compute
 
 if TYPE_CHECKING:
     from npjit.schedule.plan import OutputSpec, Plan
+
+_runtime.set_host(compute)
 
 _warned: set[str] = set()
 
@@ -36,7 +38,7 @@ def compile_native(
     `detail`: plan and source are wanted too, so that remembered plans are of no use.
     """
     if backend == "numpy":
-        return _reference(captured, graph, watch)
+        return _reference(captured, graph, watch, mode="whole")
     if backend in (None, "cpp") and not detail:
         made = _recalled(captured, graph, watch)
         if made is not None:
@@ -52,7 +54,7 @@ def compile_native(
         made = _BUILDERS[name](captured, graph, plan, watch)
         if made is not None:
             return made
-    raise RuntimeError(f"the backend {backend!r} is not available; python -m npjit doctor says why")
+    raise NotCaptured(f"the backend {backend!r} is not there; `python -m npjit doctor` says why")
 
 
 def _recalled(captured: Captured, graph: Graph, watch: Stopwatch) -> Compiled | None:
@@ -105,10 +107,10 @@ def with_outputs(plan: Plan, extra: list[OutputSpec], captured: Captured) -> Pla
     return replace(plan, outputs=(*plan.outputs, *extra), sources=sources)
 
 
-def _reference(captured: Captured, graph: Graph, watch: Stopwatch) -> Compiled:
-    run = reference(graph, None)
+def _reference(captured: Captured, graph: Graph, watch: Stopwatch, mode: str) -> Compiled:
+    entry = callable_entry(captured, graph, reference(graph, None), mode)
     watch.lap("backend")
-    return Compiled(callable_entry(captured, graph, run), graph, "numpy", seconds=watch.seconds)
+    return Compiled(entry, graph, "numpy", seconds=watch.seconds)
 
 
 def _cpp(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled | None:
@@ -145,7 +147,7 @@ def native_specs(captured: Captured, graph: Graph, perms: tuple[Any, ...]) -> li
 def _warn_once(text: str) -> None:
     if text not in _warned:
         _warned.add(text)
-        warnings.warn(text, NpjitWarning, stacklevel=2)
+        warn_user(text)
 
 
 def _numba(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled | None:
@@ -156,9 +158,7 @@ def _numba(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Co
 def _numpy(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled | None:
     """The last resort: such calls count as NumPy, for nothing was compiled."""
     del plan
-    made = _reference(captured, graph, watch)
-    made.entry = callable_entry(captured, graph, reference(graph, None), mode="numpy")
-    return made
+    return _reference(captured, graph, watch, mode="numpy")
 
 
 def _cuda(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled | None:

@@ -1,7 +1,12 @@
-"""Remembered plans: a second process that traces the same graph loads its object without scheduling or printing.
+"""Remembered plans: a second process that traces the same graph schedules and prints nothing.
 
-The key is the graph's faithful text with the layouts of its inputs, the target, and a fingerprint of npjit's own
-files. The value names the object in the disk cache and the memory order of each fresh result.
+In: a captured graph. Out: the `Record` of what it was compiled to before, in any process:
+
+    recall(plan_key(captured, graph, compiler.identity))    ->  Record(path, perms), or None
+
+The key is the graph's faithful text with the layouts of its inputs, the target, and a fingerprint
+of npjit's own files. The value names the object in the disk cache and the memory order of each
+fresh result.
 """
 
 from __future__ import annotations

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from npjit.backends.cuda_program import MatrixView, Program
+from npjit.backends.cuda_device import Region
+from npjit.backends.cuda_program import Program
 from npjit.codegen.cuda import OPTIONS
+from npjit.core.op import Op
 from npjit.schedule.plan import Plan
 
 # BLAS's letters for the dtypes it multiplies
@@ -89,90 +92,88 @@ class CupyDevice:
                 self._functions[source, name] = kernel.kernel.ptr
         return [self._functions[source, n] for n in names]
 
-    def start(self, function: Any, grid: tuple[int, int], block: int, words: int) -> None:
+    def start(self, function: Any, grid: tuple[int, int], block: int, parameters: int) -> None:
         """Start a function on the current stream."""
         x, y = grid
-        self._launch(function, x, y, 1, block, 1, 1, 0, self._stream().ptr, words, 0)
+        self._launch(function, x, y, 1, block, 1, 1, 0, self._stream().ptr, parameters, 0)
 
-    def multiply(
-        self,
-        dtype: Any,
-        batch: tuple[int, ...],
-        sizes: tuple[int, int, int],
-        a: MatrixView,
-        b: MatrixView,
-        c: MatrixView,
-    ) -> None:
+    def multiply(self, a: Region, b: Region, c: Region) -> None:
         """c = a @ b by cuBLAS, or by CuPy for strides and dtypes that cuBLAS does not take."""
-        m, n, k = sizes
-        if not blas_multiply(dtype, batch, sizes, a, b, c):
-            left = self._view(a, (*batch, m, k), dtype)
-            right = self._view(b, (*batch, k, n), dtype)
-            self._view(c, (*batch, m, n), dtype)[...] = self.cupy.matmul(left, right)
+        if not blas_multiply(a, b, c):
+            self.view(c)[...] = self.cupy.matmul(self.view(a), self.view(b))
 
-    def _view(self, view: MatrixView, shape: tuple[int, ...], dtype: Any) -> Any:
-        """The matrices as an array; whoever asks keeps the memory alive."""
-        reach = sum(
-            (extent - 1) * abs(stride)
-            for extent, stride in zip(shape, (*view.batch, view.row, view.column), strict=True)
-        )
-        strides = tuple(s * dtype.itemsize for s in (*view.batch, view.row, view.column))
-        size = (reach + 1) * dtype.itemsize
-        memory = self.cupy.cuda.UnownedMemory(view.address, size, None)
-        pointer = self.cupy.cuda.MemoryPointer(memory, 0)
-        return self.cupy.ndarray(shape, dtype, pointer, strides)
+    def compute(
+        self, op: Op, params: Any, given: Sequence[Region], made: Sequence[tuple[int, Region]]
+    ) -> None:
+        """Results of a row by CuPy, or by NumPy where CuPy has no such function."""
+        target = made[0][1]
+        node = SimpleNamespace(params=params, dtype=target.dtype, shape=target.shape)
+        arguments = [self.view(g) for g in given]
+        try:
+            found = op.evaluate(node, *arguments)
+        except (TypeError, NotImplementedError, AttributeError):
+            with np.errstate(all="ignore"):
+                found = op.evaluate(node, *[a.get() for a in arguments])
+        parts = found if isinstance(found, (tuple, list)) else (found,)
+        for k, region in made:
+            self.view(region)[...] = self.cupy.asarray(parts[k])
 
-    def read_flag(self, address: int) -> bool:
-        """The bool at an address, when all work before is done."""
-        flag = np.empty(1, np.bool_)
+    def view(self, region: Region) -> Any:
+        """A region as an array; whoever asks keeps the memory alive."""
+        item = region.dtype.itemsize
+        reach = [(n - 1) * s for n, s in zip(region.shape, region.strides, strict=True)]
+        first = sum(r for r in reach if r < 0) * item
+        size = (sum(map(abs, reach)) + 1) * item
+        memory = self.cupy.cuda.UnownedMemory(region.address + first, size, None)
+        pointer = self.cupy.cuda.MemoryPointer(memory, -first)
+        strides = tuple(s * item for s in region.strides)
+        return self.cupy.ndarray(region.shape, region.dtype, pointer, strides)
+
+    def read(self, region: Region) -> Any:
+        """The single element of a region, when all work before is done."""
+        value = np.empty((), region.dtype)
         stream = self._stream()
-        self.cupy.cuda.runtime.memcpyAsync(
-            flag.ctypes.data, address, 1, self.cupy.cuda.runtime.memcpyDeviceToHost, stream.ptr
-        )
+        runtime = self.cupy.cuda.runtime
+        size, kind = region.dtype.itemsize, runtime.memcpyDeviceToHost
+        runtime.memcpyAsync(value.ctypes.data, region.address, size, kind, stream.ptr)
         stream.synchronize()
-        return bool(flag[0])
+        return value[()]
 
 
-def blas_multiply(
-    dtype: Any,
-    batch: tuple[int, ...],
-    sizes: tuple[int, int, int],
-    a: MatrixView,
-    b: MatrixView,
-    c: MatrixView,
-) -> bool:
+def blas_multiply(a: Region, b: Region, c: Region) -> bool:
     """Do the product by cuBLAS if it can; BLAS's matrices are columns behind each other, so the product is done as
     c.T = b.T @ a.T."""
-    m, n, k = sizes
-    letter = _LETTERS.get(np.dtype(dtype).str[1:])
-    if letter is None or 0 in (*sizes, *batch):
+    letter = _LETTERS.get(c.dtype.str[1:])
+    if letter is None or 0 in (*a.shape, *b.shape) or len(c.shape) > 3:
         return False
-    ours = [operand(b, k, n), operand(a, m, k), operand(c, m, n)]
-    if len(batch) > 1 or None in ours or ours[2][0] != 0:  # type: ignore[index]
+    ours = [operand(b), operand(a), operand(c)]
+    if None in ours or ours[2][0] != 0:  # type: ignore[index]
         return False
     from cupy_backends.cuda.libs import cublas
 
     handle = cupy().cuda.device.get_cublas_handle()
-    one = np.ones(1, dtype)
-    zero = np.zeros(1, dtype)
+    one, zero = np.ones(1, c.dtype), np.zeros(1, c.dtype)
     (to_b, lead_b), (to_a, lead_a), (_, lead_c) = ours  # type: ignore[misc]
-    head = (handle, to_b, to_a, n, m, k, one.ctypes.data)
-    if not batch:
+    m, n = c.shape[-2:]
+    head = (handle, to_b, to_a, n, m, a.shape[-1], one.ctypes.data)
+    if len(c.shape) == 2:
         call = getattr(cublas, f"{letter}gemm")
         call(*head, b.address, lead_b, a.address, lead_a, zero.ctypes.data, c.address, lead_c)
         return True
     call = getattr(cublas, f"{letter}gemmStridedBatched")
-    first = (b.address, lead_b, b.batch[0], a.address, lead_a, a.batch[0])
-    call(*head, *first, zero.ctypes.data, c.address, lead_c, c.batch[0], batch[0])
+    first = (b.address, lead_b, b.strides[0], a.address, lead_a, a.strides[0])
+    last = (zero.ctypes.data, c.address, lead_c, c.strides[0], c.shape[0])
+    call(*head, *first, *last)
     return True
 
 
-def operand(view: MatrixView, rows: int, columns: int) -> tuple[int, int] | None:
+def operand(region: Region) -> tuple[int, int] | None:
     """BLAS's transposition (0 or 1) and leading dimension of our matrix read column by column; None: it has none."""
-    if (view.column == 1 or columns == 1) and (view.row >= columns or rows == 1):
-        return 0, max(view.row, columns, 1)
-    if (view.row == 1 or rows == 1) and (view.column >= rows or columns == 1):
-        return 1, max(view.column, rows, 1)
+    (rows, columns), (row, column) = region.shape[-2:], region.strides[-2:]
+    if (column == 1 or columns == 1) and (row >= columns or rows == 1):
+        return 0, max(row, columns, 1)
+    if (row == 1 or rows == 1) and (column >= rows or columns == 1):
+        return 1, max(column, rows, 1)
     return None
 
 

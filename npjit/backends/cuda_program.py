@@ -1,4 +1,4 @@
-"""A plan on a device: memory, launches, matrix products and checks, prepared once for each set of sizes.
+"""A plan on a device: memory, launches, matrix products, calls; loops and branches are walked by the host.
 
 In: a `Plan` and a `Device`. Out: a `Program`, called with device arrays and scalars, which gives the fresh results.
 What sizes decide is kept by the inputs' shapes, strides and alignment; a call then allocates, fills addresses in and starts
@@ -10,127 +10,62 @@ the kernels:
 
 from __future__ import annotations
 
-import ctypes
 import operator
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from npjit.backends.cuda_device import Device
+from npjit.backends.cuda_prepare import (
+    LOCAL,
+    CheckStep,
+    ComputeStep,
+    MultiplyStep,
+    Preparation,
+    Prepared,
+    Segment,
+    Sizes,
+    StartStep,
+    rounded,
+    unknowns_of,
+)
 from npjit.codegen.cuda import CudaModule, print_cuda
-from npjit.codegen.cuda_launch import Configured
 from npjit.core.size import Size, Var, substitute
-from npjit.schedule.plan import Check, Contract, Launch, Matrix, Place, Plan
+from npjit.schedule.plan import (
+    Bind,
+    Call,
+    Contract,
+    If,
+    Launch,
+    Loop,
+    Place,
+    Plan,
+    Step,
+    While,
+    bodies,
+)
 
-# scratch memory of kernels lies on boundaries of so many bytes
-_BOUNDARY = 256
 _HOLDS = {"==": operator.eq, "!=": operator.ne, "<=": operator.le, "<": operator.lt}
+_BOOL, _INDEX = np.dtype("?"), np.dtype("i8")
+# prepared trips of loops that are kept for the next call
+_KEPT = 4096
 
 
 class CheckFailed(Exception):
     """A check of the plan did not hold; the message says which."""
 
 
-@dataclass(frozen=True)
-class MatrixView:
-    """A batch of matrices: address of the first element, then strides in elements."""
-
-    address: int
-    batch: tuple[int, ...]
-    row: int
-    column: int
-
-
-class Device(Protocol):
-    """What a program needs of a device. All work is ordered as it is asked for."""
-
-    def address(self, array: Any) -> int:
-        """Where an array's first element lies."""
-
-    def empty(self, shape: tuple[int, ...], dtype: Any, perm: tuple[int, ...] | None) -> Any:
-        """A new array, its axes in memory in the order of `perm`."""
-
-    def allocate(self, size: int) -> tuple[Any, int]:
-        """Memory, as what keeps it alive and its address."""
-
-    def counters(self, count: int) -> int:
-        """The address of so many u32 that are zero between launches."""
-
-    def functions(self, source: str, names: Sequence[str]) -> list[Any]:
-        """The instances `names` of a module's functions."""
-
-    def start(self, function: Any, grid: tuple[int, int], block: int, words: int) -> None:
-        """Start a function; `words` is the address of its parameters' addresses."""
-
-    def multiply(
-        self,
-        dtype: Any,
-        batch: tuple[int, ...],
-        sizes: tuple[int, int, int],
-        a: MatrixView,
-        b: MatrixView,
-        c: MatrixView,
-    ) -> None:
-        """c = a @ b."""
-
-    def read_flag(self, address: int) -> bool:
-        """The bool at an address, when all work before is done."""
-
-
-@dataclass(frozen=True)
-class Patch:
-    """Word `word` of the parameters is address number `base` plus `offset`."""
-
-    word: int
-    base: int
-    offset: int
-
-
-@dataclass(frozen=True)
-class StartStep:
-    """Start a function with the parameters from word `first` on."""
-
-    function: Any
-    grid: tuple[int, int]
-    block: int
-    first: int
-
-
-@dataclass(frozen=True)
-class MultiplyStep:
-    """A matrix product; the addresses of its matrices are relative to numbered bases."""
-
-    dtype: Any
-    batch: tuple[int, ...]
-    sizes: tuple[int, int, int]
-    bases: tuple[int, int, int]
-    matrices: tuple[MatrixView, MatrixView, MatrixView]
-
-
-@dataclass(frozen=True)
-class FlagStep:
-    """Stop unless the bool at an address is true."""
-
-    base: int
-    offset: int
-    message: str
-
-
 @dataclass
-class Prepared:
-    """A plan for given sizes. `words` are all parameters, `table` their addresses, from address `pointers` on."""
+class Instance:
+    """A plan for given input sizes: its results, its memory, and its segments as far as they were run."""
 
+    sizes: Sizes
     outputs: list[tuple[tuple[int, ...], Any, tuple[int, ...] | None]]
     arena: int
-    counters: int
-    steps: list[StartStep | MultiplyStep | FlagStep]
-    patches: list[Patch]
-    scalars: list[tuple[int, int]]
-    words: Any = None
-    table: Any = None
-    pointers: int = 0
+    segments: dict[Any, Prepared] = field(default_factory=dict)
 
 
 class Program:
@@ -140,11 +75,35 @@ class Program:
         self.plan = plan
         self.device = device
         self.module: CudaModule = print_cuda(plan)
+        self.segments: dict[int, list[Segment | Step]] = {}
+        self._cut(plan.steps)
         self._lock = threading.Lock()
-        self._prepared: dict[Any, Prepared] = {}
+        self._instances: dict[Any, Instance] = {}
         self._fitting: dict[Any, bool] = {}
         self._arrays = [i for i, s in enumerate(plan.inputs) if not s.is_scalar]
         self._ints = sorted({s.input for s in plan.sources.values() if s.what == "value"})
+
+    def _cut(self, steps: tuple[Step, ...]) -> None:
+        """Join neighbouring plain steps of a body, and of the bodies inside."""
+        found: list[Segment | Step] = []
+        plain: list[Step] = []
+
+        def close() -> None:
+            if plain:
+                unknown = unknowns_of(plain, self.plan.sources)
+                found.append(Segment(len(self.segments) * 1000 + len(found), tuple(plain), unknown))
+                plain.clear()
+
+        self.segments[id(steps)] = found
+        for step in steps:
+            if isinstance(step, Bind | Loop | While | If):
+                close()
+                found.append(step)
+                for body in bodies(step):
+                    self._cut(body)
+            else:
+                plain.append(step)
+        close()
 
     def fits(self, inputs: Sequence[Any]) -> bool:
         """Whether the plan is made for such sizes."""
@@ -156,16 +115,17 @@ class Program:
 
     def written_inputs(self) -> list[int]:
         """Numbers of inputs whose memory a call changes."""
-        found: set[int] = set()
-        for step in self.plan.steps:
+        places: list[Place] = []
+        for step in self.plan.every_step():
             if isinstance(step, Launch):
                 shared = [b for b in self.plan.kernels[step.kernel].buffers if b.role != "row"]
-                for b, place in zip(shared, step.buffers, strict=True):
-                    if b.role != "in" and place.space == "input":
-                        found.add(place.number)
-            elif isinstance(step, Contract) and step.c.place.space == "input":
-                found.add(step.c.place.number)
-        return sorted(found)
+                pairs = zip(shared, step.buffers, strict=True)
+                places += [place for b, place in pairs if b.role != "in"]
+            elif isinstance(step, Contract):
+                places.append(step.c.place)
+            elif isinstance(step, Call):
+                places += [r.place for _, r in step.results]
+        return sorted({p.number for p in places if p.space == "input"})
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         device = self.device
@@ -174,27 +134,110 @@ class Program:
         for i in self._arrays:
             a = inputs[i]
             addresses[i] = device.address(a)
-            key.append((a.shape, a.strides, addresses[i] % 16))
+            key += (a.shape, a.strides, addresses[i] % 16)
         known = tuple(key)
-        prepared = self._prepared.get(known)
-        if prepared is None:
-            prepared = self._prepared[known] = self.prepare(inputs, addresses)
-        results = [device.empty(*spec) for spec in prepared.outputs]
+        instance = self._instances.get(known)
+        if instance is None:
+            instance = self._instances[known] = self.instance(inputs)
+        results = [device.empty(*spec) for spec in instance.outputs]
         bases = addresses + [device.address(r) for r in results]
-        held, arena = device.allocate(prepared.arena) if prepared.arena else (None, 0)
-        bases += (arena, device.counters(prepared.counters) if prepared.counters else 0)
+        held, arena = device.allocate(instance.arena) if instance.arena else (None, 0)
+        walk = Walk(self, instance, inputs, [*bases, arena])
         with self._lock:
-            self._run(prepared, inputs, bases)
+            walk.run(self.plan.steps)
         del held
         return results
 
-    def _run(self, prepared: Prepared, inputs: Sequence[Any], bases: Sequence[int]) -> None:
+    def instance(self, inputs: Sequence[Any]) -> Instance:
+        """The plan for these inputs' sizes."""
+        plan = self.plan
+        sizes = Sizes(bind(plan, inputs))
+        assert guards_hold(plan, sizes.values), "the caller asks `fits` first"
+        outputs = [
+            (sizes.shape(o.shape), o.dtype, o.perm) for o in plan.outputs if o.kind == "fresh"
+        ]
+        arena = rounded(sizes.value(plan.arena)) + LOCAL * len(plan.locals)
+        return Instance(sizes, outputs, arena)
+
+    def preparation(
+        self, steps: Sequence[Step], sizes: Sizes, addresses: Sequence[int]
+    ) -> Preparation:
+        """What makes a segment ready for these sizes and input addresses."""
+        return Preparation(self.plan, self.module, steps, sizes, addresses)
+
+
+class Walk:
+    """One call of a program. `bases` are the addresses of inputs, fresh outputs and the arena."""
+
+    def __init__(
+        self, program: Program, instance: Instance, inputs: Sequence[Any], bases: list[int]
+    ) -> None:
+        self.program = program
+        self.device = program.device
+        self.instance = instance
+        self.inputs = inputs
+        self.bases = bases
+        # values that loops and branches find, beside the instance's
+        self.found: dict[Var, int] = {}
+
+    def run(self, steps: tuple[Step, ...]) -> None:
+        """A list of the plan's steps."""
+        for step in self.program.segments[id(steps)]:
+            if isinstance(step, Segment):
+                self._segment(step)
+            elif isinstance(step, Bind):
+                self.found[step.var] = int(self._read(step.place, _INDEX))
+            elif isinstance(step, If):
+                self.run(step.then if self._read(step.condition, _BOOL) else step.other)
+            elif isinstance(step, Loop):
+                for trip in range(self._sizes().value(step.trips)):
+                    if any(self._read(p, _BOOL) for p in step.stops):
+                        break
+                    self.found[step.index] = trip
+                    self.run(step.body)
+            else:
+                assert isinstance(step, While)
+                self._while(step)
+
+    def _while(self, step: While) -> None:
+        while not any(self._read(p, _BOOL) for p in step.stops):
+            self.run(step.test)
+            if not self._read(step.condition, _BOOL):
+                return
+            self.run(step.body)
+
+    def _sizes(self) -> Sizes:
+        if not self.found:
+            return self.instance.sizes
+        return Sizes({**self.instance.sizes.values, **self.found})
+
+    def _read(self, place: Place, dtype: Any) -> Any:
+        preparation = self.program.preparation((), self._sizes(), self.bases)
+        return self.device.read(preparation.element(place, dtype).at(self.bases))
+
+    def _segment(self, segment: Segment) -> None:
+        key = (segment.number, *[self.found[v] for v in segment.unknowns])
+        known = self.instance.segments
+        prepared = known.get(key)
+        if prepared is None:
+            preparation = self.program.preparation(segment.steps, self._sizes(), self.bases)
+            source = self.program.module.source
+            prepared = preparation.prepared(lambda names: self.device.functions(source, names))
+            if len(known) < _KEPT:
+                known[key] = prepared
+        device = self.device
+        held, scratch = device.allocate(prepared.scratch) if prepared.scratch else (None, 0)
+        counters = device.counters(prepared.counters) if prepared.counters else 0
+        self._start(prepared, [*self.bases, scratch, counters])
+        del held
+
+    def _start(self, prepared: Prepared, bases: Sequence[int]) -> None:
         device = self.device
         words = prepared.words
         for p in prepared.patches:
             words[p.word] = bases[p.base] + p.offset
         for first, number in prepared.scalars:
-            for i, word in enumerate(scalar_words(inputs[number])):
+            for i, word in enumerate(scalar_words(self.inputs[number])):
                 words[first + i] = word
         for step in prepared.steps:
             if isinstance(step, StartStep):
@@ -202,139 +245,21 @@ class Program:
                     step.function, step.grid, step.block, prepared.pointers + 8 * step.first
                 )
             elif isinstance(step, MultiplyStep):
-                views = [
-                    MatrixView(bases[b] + m.address, m.batch, m.row, m.column)
-                    for b, m in zip(step.bases, step.matrices, strict=True)
-                ]
-                device.multiply(step.dtype, step.batch, step.sizes, *views)
-            elif not device.read_flag(bases[step.base] + step.offset):
-                raise CheckFailed(step.message)
-
-    def prepare(self, inputs: Sequence[Any], addresses: Sequence[int]) -> Prepared:
-        """The plan for these inputs' sizes."""
-        maker = Preparation(self.plan, self.module, inputs, addresses)
-        names = list(dict.fromkeys(s.function for c in maker.launches.values() for s in c.starts))
-        found = self.device.functions(self.module.source, names) if names else []
-        return maker.prepared(dict(zip(names, found, strict=True)))
-
-
-class Preparation:
-    """Makes a `Prepared`. Addresses are numbered: inputs, fresh outputs, the arena, the counters."""
-
-    def __init__(
-        self, plan: Plan, module: CudaModule, inputs: Sequence[Any], addresses: Sequence[int]
-    ) -> None:
-        self.plan = plan
-        self.values = bind(plan, inputs)
-        assert guards_hold(plan, self.values), "the caller asks `fits` first"
-        self.addresses = addresses
-        self.fresh = [i for i, spec in enumerate(plan.outputs) if spec.kind == "fresh"]
-        # number of the step -> what to start
-        self.launches: dict[int, Configured] = {}
-        for number, step in enumerate(plan.steps):
-            if isinstance(step, Launch):
-                self.launches[number] = self._configure(module, step)
-
-    def value(self, size: Size) -> int:
-        """A size of the plan as a number."""
-        if isinstance(size, int):
-            return size
-        found = substitute(size, self.values)
-        assert isinstance(found, int)
-        return found
-
-    def _configure(self, module: CudaModule, step: Launch) -> Configured:
-        kernel = self.plan.kernels[step.kernel]
-        shared = [i for i, b in enumerate(kernel.buffers) if b.role != "row"]
-        # outputs and the arena begin on a boundary; only their offsets matter
-        places = {
-            i: self.value(p.offset) + (self.addresses[p.number] if p.space == "input" else 0)
-            for i, p in zip(shared, step.buffers, strict=True)
-        }
-        return module.configure(step.kernel, [self.value(s) for s in step.sizes], places)
-
-    def base(self, place: Place) -> int:
-        """The number of the address that a place is relative to."""
-        count = len(self.plan.inputs)
-        if place.space == "input":
-            return place.number
-        return count + (place.number if place.space == "output" else len(self.fresh))
-
-    def prepared(self, functions: dict[str, Any]) -> Prepared:
-        """Everything, with these functions."""
-        plan = self.plan
-        outputs = [
-            (tuple(self.value(n) for n in spec.shape), spec.dtype, spec.perm)
-            for spec in (plan.outputs[i] for i in self.fresh)
-        ]
-        arena = rounded(self.value(plan.arena))
-        made = Prepared(outputs, arena, 0, [], [], [])
-        words: list[int] = []
-        most = 0
-        for number, step in enumerate(plan.steps):
-            if isinstance(step, Launch):
-                configured = self.launches[number]
-                self._add_launch(made, words, step, configured, functions, arena)
-                most = max(most, sum(map(rounded, configured.regions)))
-                made.counters = max(made.counters, configured.counters)
-            elif isinstance(step, Contract):
-                made.steps.append(self._product(step))
+                device.multiply(step.a.at(bases), step.b.at(bases), step.c.at(bases))
+            elif isinstance(step, ComputeStep):
+                self._compute(step, bases)
             else:
-                assert isinstance(step, Check)
-                offset = self.value(step.place.offset)
-                made.steps.append(FlagStep(self.base(step.place), offset, step.message))
-        made.arena = arena + most
-        made.words = (ctypes.c_longlong * max(1, len(words)))(*words)
-        start = ctypes.addressof(made.words)
-        addresses = range(start, start + 8 * len(words), 8)
-        made.table = (ctypes.c_longlong * max(1, len(words)))(*addresses)
-        made.pointers = ctypes.addressof(made.table)
-        return made
+                assert isinstance(step, CheckStep)
+                if not device.read(step.flag.at(bases)):
+                    raise CheckFailed(step.message)
 
-    def _add_launch(
-        self,
-        made: Prepared,
-        words: list[int],
-        step: Launch,
-        configured: Configured,
-        functions: dict[str, Any],
-        arena: int,
-    ) -> None:
-        """The parameters of one launch, which all its functions share."""
-        if not configured.starts:
-            return
-        first = len(words)
-        for place in step.buffers:
-            made.patches.append(Patch(len(words), self.base(place), self.value(place.offset)))
-            words.append(0)
-        words += [self.value(s) for s in step.sizes]
-        for number in step.scalars:
-            made.scalars.append((len(words), number))
-            words += [0] * (2 if self.plan.inputs[number].dtype.kind == "c" else 1)
-        last = len(self.plan.inputs) + len(self.fresh)
-        offset = arena
-        for size in configured.regions:
-            made.patches.append(Patch(len(words), last, offset))
-            words.append(0)
-            offset += rounded(size)
-        made.patches.append(Patch(len(words), last + 1, 0))
-        words.append(0)
-        made.steps += [
-            StartStep(functions[s.function], s.grid, s.block, first) for s in configured.starts
-        ]
-
-    def _product(self, step: Contract) -> MultiplyStep:
-        batch = tuple(self.value(n) for n in step.batch)
-        sizes = (self.value(step.m), self.value(step.n), self.value(step.k))
-        three = (step.a, step.b, step.c)
-        bases = tuple(self.base(m.place) for m in three)
-        views = tuple(self._matrix(m, step.dtype.itemsize) for m in three)
-        return MultiplyStep(step.dtype, batch, sizes, bases, views)  # type: ignore[arg-type]
-
-    def _matrix(self, matrix: Matrix, item: int) -> MatrixView:
-        offset = self.value(matrix.place.offset) + self.value(matrix.offset) * item
-        batch = tuple(self.value(s) for s in matrix.batch)
-        return MatrixView(offset, batch, self.value(matrix.row), self.value(matrix.column))
+    def _compute(self, step: ComputeStep, bases: Sequence[int]) -> None:
+        given = [g.at(bases) for g in step.given]
+        made = [(k, m.at(bases)) for k, m in step.made]
+        try:
+            self.device.compute(step.op, step.params, given, made)
+        except (ArithmeticError, ValueError, TypeError, IndexError) as e:
+            raise CheckFailed(str(e)) from e
 
 
 def bind(plan: Plan, inputs: Sequence[Any]) -> dict[Var, Size]:
@@ -356,11 +281,6 @@ def guards_hold(plan: Plan, values: dict[Var, Size]) -> bool:
     return all(
         _HOLDS[g.relation](substitute(g.a, values), substitute(g.b, values)) for g in plan.guards
     )
-
-
-def rounded(size: int) -> int:
-    """A size in bytes, up to the next boundary."""
-    return -(-size // _BOUNDARY) * _BOUNDARY
 
 
 def scalar_words(value: Any) -> list[int]:

@@ -1,7 +1,8 @@
-"""Backends by name: built in, registered, or found through entry points of the group "npjit.backends".
+"""Backends by name: built in, registered, or found through entry points ("npjit.backends").
 
-A backend is a callable `(graph, example_types) -> callable`: it takes a Graph and its inputs' types, and gives a
-function from the list of input arrays and scalars to the list of results, which updates written inputs in place.
+A backend is a callable `(graph, example_types) -> callable`: it takes a Graph and its inputs'
+types, and gives a function from the list of input arrays and scalars to the list of results, which
+updates written inputs in place.
 
     >>> @register("traced")
     ... def traced(graph, example_types):
@@ -18,13 +19,14 @@ from typing import Any
 Backend = Callable[[Any, Any], Callable[[list[Any]], list[Any]]]
 
 BUILT_IN = ("cpp", "cuda", "cython", "numba", "numpy")
+GROUP = "npjit.backends"
 _registered: dict[str, Backend] = {}
 
 
 def _entry_points() -> Any:
     from importlib.metadata import entry_points  # takes longer to import than the rest of npjit
 
-    return entry_points(group="npjit.backends")
+    return entry_points(group=GROUP)
 
 
 def register(name: str) -> Callable[[Backend], Backend]:
@@ -42,7 +44,7 @@ def register(name: str) -> Callable[[Backend], Backend]:
 def names() -> list[str]:
     """Every name that `backend=` takes."""
     found = [e.name for e in _entry_points()]
-    return [*BUILT_IN, *_registered, *found]
+    return list(dict.fromkeys([*BUILT_IN, *_registered, *found]))
 
 
 def find(name: str) -> Backend:

@@ -20,6 +20,7 @@ from npjit.codegen.cpp_columns import ColumnsPrinter
 from npjit.codegen.cpp_form import Form, choose
 from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_outer import LanesPrinter, MapPrinter, RowsPrinter
+from npjit.codegen.cpp_point import PointPrinter
 from npjit.codegen.cpp_steps import StepsPrinter
 from npjit.codegen.cpp_tall import TallPrinter
 from npjit.codegen.cpp_whole import WholePrinter
@@ -29,6 +30,7 @@ from npjit.schedule.kernel import Kernel
 from npjit.schedule.plan import Plan
 
 _PRINTERS: dict[Form, type[KernelPrinter]] = {
+    Form.POINT: PointPrinter,
     Form.MAP: MapPrinter,
     Form.ROWS: RowsPrinter,
     Form.COLUMNS: ColumnsPrinter,

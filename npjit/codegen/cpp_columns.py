@@ -89,7 +89,7 @@ class ColumnsPrinter(KernelPrinter):
         for number, phase in enumerate(self.kernel.phases):
             loops = [phase.axes, [self.axis]] if phase.axes else [[self.axis]]
             earlier = {n: len(loops) if n in self.lane else k for n, k in level.items()}
-            levels = Levels(loops, earlier, "width", f"(x{self.axis} - from)")
+            levels = Levels(loops, earlier, "width", f"(x{self.axis} - from)", self.axis)
             printer = PhasePrinter(self.values, phase, levels)
             printed = printer.print()
             own = {n: printer.level[n] for n, _ in phase.body}

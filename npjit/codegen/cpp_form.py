@@ -2,6 +2,7 @@
 
 In: a `Kernel`. Out: a `Form`, chosen by where the accesses have unit stride.
 
+    POINT    no axes                   straight-line code, inlined
     MAP      no inner axes            last outer axis in vectors
     ROWS     sum over the last axis   each outer index in turn, last inner axis in vectors
     COLUMNS  sum over the first axis  last outer axis in vectors, inner loops around, a cell a lane
@@ -17,8 +18,9 @@ from enum import Enum
 from npjit.core.size import Size, product
 from npjit.schedule.kernel import Apply, Kernel, Load, Phase, Store, extents
 
-# the most inner steps that are unrolled
+# the most inner steps that are unrolled, and the most instructions that this may give
 _UNROLLED = 16
+_LONGEST = 400
 # element operations that are worth waking another thread for
 GRAIN = 32768
 
@@ -26,6 +28,7 @@ GRAIN = 32768
 class Form(Enum):
     """See the module's docstring."""
 
+    POINT = "point"
     MAP = "map"
     ROWS = "rows"
     COLUMNS = "columns"
@@ -36,17 +39,35 @@ class Form(Enum):
 def choose(kernel: Kernel) -> Form:
     """The form for a kernel."""
     looping = [p for p in kernel.phases if p.axes]
+    if is_point(kernel):
+        return Form.POINT
     if not kernel.outer:
         return Form.WHOLE
     if not looping:
         return Form.MAP
-    steps = [product(extents(kernel, p.axes)) for p in looping]
-    has_rows = any(b.role == "row" for b in kernel.buffers)
-    if not has_rows and all(isinstance(n, int) and n <= _UNROLLED for n in steps):
+    if _is_unrolled(kernel, looping):
         return Form.LANES
     inward = sum(_unit_strides([p], p.axes[-1]) for p in looping)
     outward = _unit_strides(looping, kernel.outer[-1])
     return Form.COLUMNS if outward > inward else Form.ROWS
+
+
+def _is_unrolled(kernel: Kernel, looping: Iterable[Phase]) -> bool:
+    """Whether the inner steps are few enough to stand one behind the other."""
+    if any(b.role == "row" for b in kernel.buffers):
+        return False
+    length = 0
+    for phase in looping:
+        steps = product(extents(kernel, phase.axes))
+        if not isinstance(steps, int) or steps > _UNROLLED:
+            return False
+        length += steps * len(phase.body)
+    return length <= _LONGEST
+
+
+def is_point(kernel: Kernel) -> bool:
+    """Whether the kernel works on single elements."""
+    return not kernel.outer and not any(p.axes for p in kernel.phases)
 
 
 def _unit_strides(phases: Iterable[Phase], axis: int) -> int:

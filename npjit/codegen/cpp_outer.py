@@ -9,14 +9,15 @@ In: a `Kernel`. Out: its functions. Threads share the linear range of outer indi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 
 from npjit.codegen.cpp_form import per_item
 from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements
 from npjit.codegen.cpp_reduce import fold, loop
 from npjit.codegen.cpp_types import size
-from npjit.schedule.kernel import Phase
+from npjit.schedule.kernel import Phase, extents
 
 
 class OuterPrinter(KernelPrinter):
@@ -45,7 +46,9 @@ class OuterPrinter(KernelPrinter):
         found = []
         for phase in self.kernel.phases:
             loops = [[axis] for axis in (*lanes, *phase.axes)]
-            printer = PhasePrinter(self.values, phase, Levels(loops, level))
+            vector = [*lanes, *phase.axes[-1:]][:1]
+            levels = Levels(loops, level, vector=vector[0] if vector else None)
+            printer = PhasePrinter(self.values, phase, levels)
             found.append(printer.print())
             level |= {n: min(k, len(lanes)) for n, k in printer.level.items()}
         for printed in found:
@@ -60,7 +63,7 @@ class MapPrinter(OuterPrinter):
         w = self.writer
         axis = self.kernel.outer[-1]
         merged = Phase((), tuple(self.kernel.instructions()))
-        printed = PhasePrinter(self.values, merged, Levels([[axis]], {})).print()
+        printed = PhasePrinter(self.values, merged, Levels([[axis]], {}, vector=axis)).print()
         w.lines(printed.levels[-1])
 
         def inside(low: str, high: str) -> None:
@@ -130,10 +133,22 @@ class LanesPrinter(OuterPrinter):
             starts = zip(f.cells, f.initial(), strict=True)
             w.lines(f"{kind} {name} = {start};" for (kind, name), start in starts)
 
-        def inside() -> None:
-            for f in folds:
-                w.lines(f.take([c for _, c in f.cells], f.items(self.position(phase.axes))))
-
-        self.nest(phase.axes, printed, 1, inside)
+        w.lines(printed.levels[1])
+        for place in self._places(phase.axes):
+            # a loop here would often keep g++ from making vectors of the loop over lanes
+            with w.block(""):
+                pairs = zip(phase.axes, place, strict=True)
+                w.lines(f"const i64 x{axis} = {at};" for axis, at in pairs)
+                for level in range(2, 2 + len(phase.axes)):
+                    w.lines(printed.levels[level])
+                for f in folds:
+                    w.lines(f.take([c for _, c in f.cells], f.items(self.position(phase.axes))))
         for f in folds:
             w.lines(f.finish([c for _, c in f.cells]))
+
+    def _places(self, axes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """Every index of the inner axes, which are literal; none for a phase without axes."""
+        if not axes:
+            return iter(())
+        found = extents(self.kernel, tuple(axes))
+        return itertools.product(*(range(n) for n in found if isinstance(n, int)))

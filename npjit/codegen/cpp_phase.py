@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from npjit.codegen.cpp_types import constant, ctype, factor, is_complex, plane, planes, size
 from npjit.core.op import Op
+from npjit.core.size import Size
 from npjit.schedule.kernel import (
     Access,
     Apply,
@@ -97,6 +98,8 @@ class Levels:
     # elements between neighbours in a "row" buffer, and what is added: strips keep one row per lane
     row_scale: str = ""
     row_lane: str = ""
+    # the axis of the vector loop
+    vector: int | None = None
 
     @property
     def innermost(self) -> int:
@@ -116,6 +119,7 @@ class PhasePrinter:
         self.levels = levels
         self.level: dict[int, int] = dict(levels.earlier)
         self.out = Statements()
+        self._ends: dict[tuple[tuple[Bound, ...], Size], str] = {}
         self._stored = {i.access.buffer for _, i in phase.body if isinstance(i, Store)}
 
     def print(self) -> Statements:
@@ -166,10 +170,10 @@ class PhasePrinter:
         if isinstance(instr, Apply):
             return self._apply(number, instr)
         if isinstance(instr, Load):
-            return self._declare(number, self._load(instr))
+            return self._declare(number, self._load(number, instr))
         if isinstance(instr, Inside):
             zero = f"{plane(instr.dtype)}()"
-            held = condition(instr.within)
+            held = self._held(instr.within, self.level[number])
             return self._declare(
                 number, [f"nj_select({held}, {v}, {zero})" for v in self._all(instr.arg)]
             )
@@ -217,13 +221,44 @@ class PhasePrinter:
                 named[f"{i}r"], named[f"{i}i"] = self.values.parts(a)
         return [self.values.whole(a) for a in args], named
 
-    def _load(self, instr: Load) -> list[str]:
-        held = condition(instr.within)
+    def _load(self, number: int, instr: Load) -> list[str]:
+        held = self._held(instr.within, self.level[number])
         texts = [
             f"nj_truth({e})" if instr.dtype.kind == "b" else e
             for e in self._elements(instr.access, instr.dtype)
         ]
         return [f"{held} ? {e} : {plane(instr.dtype)}()" if held else e for e in texts]
+
+    def _held(self, within: Sequence[Bound], level: int) -> str:
+        """Whether all bounds hold, for a statement at `level`.
+
+        In a vector loop what does not vary moves into the end of the vector axis's bound: vectors
+        of comparisons do not mix well with single booleans.
+        """
+        vector = self.levels.vector
+        at = -1 if vector is None else self.levels.of_axis(vector)
+        fixed = tuple(b for b in within if self.levels.of_axis(b.axis) < at)
+        if vector is None or level < at or not fixed:
+            return condition(within)
+        along = next((b for b in within if b.axis == vector), None)
+        hi = self.values.kernel.axes[vector].extent if along is None else along.hi
+        others = [b for b in within if b not in fixed and b is not along]
+        parts = [condition(others)] if others else []
+        if along is not None and along.lo != 0:
+            parts.append(f"x{vector} >= {size(along.lo)}")
+        parts.append(f"x{vector} < {self._end(fixed, hi)}")
+        return f"({' && '.join(parts)})"
+
+    def _end(self, fixed: tuple[Bound, ...], hi: Size) -> str:
+        """A variable that is `hi` where the fixed bounds hold, else 0."""
+        name = self._ends.get((fixed, hi))
+        if name is None:
+            name = f"end{self.phase.body[0][0]}_{len(self._ends)}"
+            self._ends[fixed, hi] = name
+            level = max(self.levels.of_axis(b.axis) for b in fixed)
+            text = f"const i64 {name} = {condition(fixed)} ? i64({size(hi)}) : 0;"
+            self.out.levels[level].append(text)
+        return name
 
     def _store(self, instr: Store) -> list[str]:
         dtype = self.values.dtype(instr.value)

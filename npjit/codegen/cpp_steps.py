@@ -10,14 +10,37 @@ name n<number>:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import fields, is_dataclass
 
+from npjit.codegen.cpp_call import CallPrinter
+from npjit.codegen.cpp_form import is_point
 from npjit.codegen.cpp_kernel import word_type
 from npjit.codegen.cpp_text import Writer
 from npjit.codegen.cpp_types import ctype, is_complex, stored
-from npjit.core.size import Size, atoms, text
+from npjit.core.size import Expr, Size, atoms, text
 from npjit.schedule.kernel import DType
-from npjit.schedule.plan import Check, Contract, Launch, Matrix, Place, Plan, Source
+from npjit.schedule.plan import (
+    Bind,
+    Call,
+    Check,
+    Contract,
+    If,
+    Launch,
+    Loop,
+    Matrix,
+    Place,
+    Plan,
+    Save,
+    Source,
+    Step,
+    While,
+)
+
+# trips after which Ctrl-C is looked for: of bodies without loops and library calls, and of others
+STRIP = 65536
+SHORT = 64
 
 
 class StepsPrinter:
@@ -27,6 +50,8 @@ class StepsPrinter:
         self.plan = plan
         self.writer = Writer()
         self.names = {v: f"n{i}" for i, v in enumerate(plan.sources)}
+        # of the names of local variables: "l", or "t" for their copies
+        self.prefix = "l"
         self.words: list[int] = []
         word = 0
         for spec in plan.inputs:
@@ -43,9 +68,35 @@ class StepsPrinter:
         given = (
             "const npjit_api* api, const i64* in, const i64* out, char* const* buffers, char* arena"
         )
-        with self.writer.block(f'extern "C" int npjit_run({given})'):
+        if not self.plan.saves:
+            with self.writer.block(f'extern "C" int npjit_run({given})'):
+                self._run()
+            return str(self.writer)
+        with self.writer.block(f"static int npjit_steps({given})"):
             self._run()
+        with self.writer.block(f'extern "C" int npjit_run({given})'):
+            self._run_saved()
         return str(self.writer)
+
+    def _run_saved(self) -> None:
+        """The steps, with the caller's arrays put back when a check fails."""
+        w = self.writer
+        self._read(sizes_in(self.plan.saves))
+        w.lines(self._copy(save, "false") for save in self.plan.saves)
+        w.line("const int code = npjit_steps(api, in, out, buffers, arena);")
+        with w.block("if (code > 0)"):
+            w.lines(self._copy(save, "true") for save in self.plan.saves)
+        w.line("return code;")
+
+    def _copy(self, save: Save, back: str) -> str:
+        spec = self.plan.inputs[save.input]
+        rank, word = len(spec.shape), self.words[save.input] + 1
+        given = [
+            self._pointer(save.place, "char"),
+            self._pointer(Place("input", save.input), "char"),
+        ]
+        layout = f"{rank}, in + {word}, in + {word + rank}, {spec.dtype.itemsize}, {back}"
+        return f"nj_keep({', '.join(given)}, {layout});"
 
     # ------------------------------------------------------------ sizes
 
@@ -92,20 +143,118 @@ class StepsPrinter:
     # ------------------------------------------------------------ steps
 
     def _run(self) -> None:
-        self._read(_sizes(self.plan))
+        self._read(sizes_in(self.plan.steps))
+        for number, dtype in enumerate(self.plan.locals):
+            parts = "[2]" if is_complex(dtype) else ""
+            self.writer.line(f"{stored(dtype)} l{number}{parts} = {{}};")
         for i, step in enumerate(self.plan.steps):
-            if i > 0 and not isinstance(step, Check):
+            if i > 0 and not isinstance(step, Check | Bind):
                 self.writer.line("if (api->interrupted()) return NPJIT_INTERRUPTED;")
+            self._step(step)
+        self.writer.line("return NPJIT_OK;")
+
+    def _steps(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            self._step(step)
+
+    def _step(self, step: Step) -> None:
+        if isinstance(step, Loop):
+            self._loop(step)
+        elif isinstance(step, While):
+            self._while(step)
+        elif isinstance(step, If):
+            self._branch(step)
+        elif isinstance(step, Bind):
+            self.names[step.var] = f"b_{step.var.name}"
+            self.writer.line(f"const i64 {self.names[step.var]} = {self._value(step.place)};")
+        elif isinstance(step, Check):
+            self.writer.line(f"if (!{self._value(step.place)}) return {step.number};")
+        elif isinstance(step, Launch) and is_point(self.plan.kernels[step.kernel]):
+            self._launch(step)
+        else:
+            self._call(step)
+
+    def _call(self, step: Launch | Contract | Call) -> None:
+        """A step that is a real call: it gets copies of local variables, which can so stay in
+        registers everywhere else."""
+        used = sorted({p.number for p in places_in(step) if p.space == "local"})
+        with self.writer.block("") if used else nullcontext():
+            for number in used:
+                kind = stored(self.plan.locals[number])
+                parts = ("[2]", "[0]", "[1]") if is_complex(self.plan.locals[number]) else ("", "")
+                values = ", ".join(f"l{number}{part}" for part in parts[1:])
+                self.writer.line(f"{kind} t{number}{parts[0]} = {{{values}}};")
+            self.prefix = "t"
             if isinstance(step, Launch):
                 self._launch(step)
             elif isinstance(step, Contract):
                 self._contract(step)
             else:
-                held = self._pointer(step.place, "u8")
-                self.writer.line(f"if (!*{held}) return {step.number};")
-        self.writer.line("return NPJIT_OK;")
+                CallPrinter(step, self.size, self._pointer).print(self.writer)
+            self.prefix = "l"
+            for number in used:
+                parts = ("[0]", "[1]") if is_complex(self.plan.locals[number]) else ("",)
+                self.writer.lines(f"l{number}{part} = t{number}{part};" for part in parts)
+
+    # ------------------------------------------------------------ loops and branches
+
+    def _loop(self, step: Loop) -> None:
+        """In strips, after each of which Ctrl-C is looked for."""
+        w = self.writer
+        name = self.names[step.index] = f"x_{step.index.name}"
+        trips = self.size(step.trips)
+        if isinstance(step.trips, int) and step.trips <= SHORT:
+            with w.block(f"for (i64 {name} = 0; {name} < {trips}; ++{name})"):
+                self._trip(step)
+            return
+        strip = STRIP if all(isinstance(s, Launch | Check | Bind) for s in step.body) else SHORT
+        first, last, end = (f"{word}_{step.index.name}" for word in ("first", "last", "end"))
+        with w.block(""):
+            w.line(f"const i64 {end} = {trips};")
+            with w.block(f"for (i64 {first} = 0; {first} < {end}; {first} += {strip})"):
+                w.line(f"if ({first} && api->interrupted()) return NPJIT_INTERRUPTED;")
+                w.line(f"const i64 {last} = nj_size_min({end}, {first} + {strip});")
+                with w.block(f"for (i64 {name} = {first}; {name} < {last}; ++{name})"):
+                    self._trip(step)
+                self._stop(step.stops)
+
+    def _trip(self, step: Loop) -> None:
+        self._stop(step.stops)
+        self._steps(step.body)
+
+    def _stop(self, stops: Sequence[Place]) -> None:
+        if stops:
+            self.writer.line(f"if ({' || '.join(map(self._value, stops))}) break;")
+
+    def _while(self, step: While) -> None:
+        w = self.writer
+        with w.block("for (i64 trip = 1;; ++trip)"):
+            w.line(f"if (trip % {SHORT} == 0 && api->interrupted()) return NPJIT_INTERRUPTED;")
+            self._stop(step.stops)
+            with w.block(""):
+                self._steps(step.test)
+            w.line(f"if (!{self._value(step.condition)}) break;")
+            self._steps(step.body)
+
+    def _branch(self, step: If) -> None:
+        with self.writer.block(f"if ({self._value(step.condition)})"):
+            self._steps(step.then)
+        if step.other:
+            with self.writer.block("else"):
+                self._steps(step.other)
+
+    # ------------------------------------------------------------ launches
+
+    def _value(self, place: Place) -> str:
+        """The single element at a place, a bool or an int64."""
+        if place.space == "local":
+            return f"l{place.number}"
+        return f"*{self._pointer(place, 'u8')}"
 
     def _pointer(self, place: Place, kind: str) -> str:
+        if place.space == "local":
+            address = "" if is_complex(self.plan.locals[place.number]) else "&"
+            return f"({kind}*){address}{self.prefix}{place.number}"
         if place.space == "input":
             base = f"in[{self.words[place.number]}]"
         elif place.space == "output":
@@ -157,22 +306,21 @@ class StepsPrinter:
         return ", ".join([" + ".join(parts), *strides])
 
 
-def _sizes(plan: Plan) -> list[Size]:
-    """Every size that the steps mention."""
-    found: list[Size] = []
-    for step in plan.steps:
-        if isinstance(step, Launch):
-            found += [*step.sizes, *(p.offset for p in step.buffers)]
-        elif isinstance(step, Check):
-            found.append(step.place.offset)
-        else:
-            found += [*step.batch, step.m, step.n, step.k]
-            for matrix in (step.a, step.b, step.c):
-                found += [
-                    matrix.place.offset,
-                    matrix.offset,
-                    matrix.row,
-                    matrix.column,
-                    *matrix.batch,
-                ]
-    return found
+def sizes_in(value: object) -> Iterator[Expr]:
+    """Every size expression in steps."""
+    return (part for part in _parts(value) if isinstance(part, Expr))
+
+
+def places_in(value: object) -> Iterator[Place]:
+    """Every place in steps."""
+    return (part for part in _parts(value) if isinstance(part, Place))
+
+
+def _parts(value: object) -> Iterator[object]:
+    yield value
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _parts(item)
+    elif is_dataclass(value) and not isinstance(value, Expr):
+        for f in fields(value):
+            yield from _parts(getattr(value, f.name))

@@ -68,9 +68,9 @@ class WholePrinter(KernelPrinter):
         level: dict[int, int] = {}
         found = []
         for number, phase in enumerate(self.kernel.phases):
-            printer = PhasePrinter(
-                self.values, phase, Levels([[a] for a in phase.axes[-1:]], level)
-            )
+            vector = phase.axes[-1] if phase.axes else None
+            levels = Levels([[a] for a in phase.axes[-1:]], level, vector=vector)
+            printer = PhasePrinter(self.values, phase, levels)
             printed = printer.print()
             level |= {n: -1 for n, _ in phase.body}
             folds = [fold(n, i, self.values) for n, i in printed.reduces]

@@ -21,6 +21,7 @@ from npjit.codegen.cuda_launch import Configured, Request
 from npjit.codegen.cuda_map import MapPrinter
 from npjit.codegen.cuda_prelude import cuda_prelude
 from npjit.codegen.cuda_rows import RowsPrinter
+from npjit.codegen.cuda_tile import TilePrinter, turned_axis
 from npjit.schedule.kernel import Kernel
 from npjit.schedule.plan import Plan
 
@@ -54,7 +55,9 @@ def printer_for(kernel: Kernel, name: str) -> CudaPrinter:
     """The printer of the kernel's form."""
     form = choose(kernel)
     if form is Form.MAP:
-        return MapPrinter(kernel, name)
+        return (
+            MapPrinter(kernel, name) if turned_axis(kernel) is None else TilePrinter(kernel, name)
+        )
     has_rows = any(b.role == "row" for b in kernel.buffers)
     if form in (Form.COLUMNS, Form.LANES) and not has_rows:
         return ColumnsPrinter(kernel, name)

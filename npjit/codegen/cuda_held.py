@@ -19,7 +19,7 @@ from npjit.codegen.cuda_kernel import CudaPrinter
 from npjit.codegen.cuda_lanes import LanePrinter, Move, levels_of, pack_variable
 from npjit.codegen.cuda_launch import Configured, Request, Start, power, up, widest
 from npjit.codegen.cuda_rows import RowsPrinter
-from npjit.schedule.kernel import Access, Kernel, Load, Phase, Store
+from npjit.schedule.kernel import Access, DType, Kernel, Load, Phase, Store
 
 # 32-bit registers of a thread that rows may take
 _WORDS = 32
@@ -156,9 +156,29 @@ class HeldPrinter(CudaPrinter):
         return Configured((Start(name, (up(rows, per_block), 1), max(lanes, _SMALL)),))
 
     def _words(self) -> int:
-        """Registers per element of a row."""
-        rows = [b.dtype.itemsize for b in self.kernel.buffers if b.role == "row"]
-        return sum(up(m.dtype.itemsize, 4) for m in self.loads) + sum(up(r, 4) for r in rows)
+        """Registers per element of a row that are in use between two phases, at most."""
+        spans = [(set(phases), dtype) for phases, dtype in self._uses()]
+        count = len(self.kernel.phases)
+        return max(
+            sum(up(d.itemsize, 4) for used, d in spans if min(used) <= p < max(used))
+            for p in range(count)
+        )
+
+    def _uses(self) -> list[tuple[list[int], DType]]:
+        """For each pack the phases that touch it, and its type."""
+        found: dict[object, list[int]] = {}
+        dtypes: dict[object, DType] = {}
+        for number, phase in enumerate(self.kernel.phases):
+            for value, instr in phase.body:
+                if not isinstance(instr, Load | Store):
+                    continue
+                buffer = instr.access.buffer
+                is_row = self.kernel.buffers[buffer].role == "row"
+                if is_row or value in self.held:
+                    key: object = buffer if is_row else instr.access
+                    found.setdefault(key, []).append(number)
+                    dtypes[key] = self.kernel.buffers[buffer].dtype
+        return [(phases, dtypes[key]) for key, phases in found.items()]
 
 
 def shape_for(n: int, width: int, most: int) -> tuple[int, int] | None:

@@ -10,14 +10,16 @@ the lanes:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from npjit.codegen.cpp_phase import Levels, PhasePrinter, Values, condition
+from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements, Values, condition
 from npjit.codegen.cpp_types import is_complex, plane, stored
 from npjit.codegen.cuda_launch import Slot
 from npjit.schedule.kernel import Access, DType, Instr, Load, Phase, Store
 
+_TURN = re.compile(r"const (f32|f64) (v\d+) = nj_(sin|cos)\((\w+)\);")
 # slots whose alignment fits into a template argument
 _SLOTS = 21
 
@@ -83,6 +85,13 @@ class LanePrinter(PhasePrinter):
         self.guard = guard if not levels.loops else "count.has(lane)"
         self.moves = Moves()
 
+    def print(self) -> Statements:
+        """The phase's statements, with calls that share work made one."""
+        printed = super().print()
+        for level, lines in printed.levels.items():
+            printed.levels[level] = paired(lines)
+        return printed
+
     def _define(self, number: int, instr: Instr) -> list[str]:
         in_lanes = self.levels.loops and self.level[number] == self.levels.innermost
         if not isinstance(instr, Load) or not in_lanes:
@@ -117,6 +126,10 @@ class LanePrinter(PhasePrinter):
         guard = f"if ({self.guard}) " if self.guard else ""
         return [f"{guard}{line}" for line in super()._store(instr)]
 
+    def elements(self, instr: Load) -> Sequence[str]:
+        """The memory of a loaded element, one expression for each plane."""
+        return self._elements(instr.access, instr.dtype)
+
     def _is_packed(self, access: Access, dtype: DType) -> bool:
         if not self.levels.loops or access.gathers or len(self.slots) >= _SLOTS:
             return False
@@ -132,6 +145,27 @@ class LanePrinter(PhasePrinter):
         index = self._index(access)
         scaled = f"2 * ({index})" if is_complex(dtype) else f"({index})"
         return Move(pack, self.slots.index(slot), dtype, f"mem{access.buffer} + {scaled}")
+
+
+def paired(lines: Sequence[str]) -> list[str]:
+    """The statements, with a sine and a cosine of one value as one call."""
+    calls = [_TURN.fullmatch(line) for line in lines]
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for call in calls:
+        if call:
+            kind, name, function, value = call.groups()
+            found.setdefault((kind, value), {})[function] = name
+    changed: list[str] = []
+    for line, call in zip(lines, calls, strict=True):
+        both = found[call[1], call[4]] if call else {}
+        if not call or len(both) < 2:
+            changed.append(line)
+            continue
+        shared = f"both_{both['sin']}"
+        if not any(made.startswith(f"const auto {shared} ") for made in changed):
+            changed.append(f"const auto {shared} = nj_sincos({call[4]});")
+        changed.append(f"const {call[1]} {call[2]} = {shared}.{call[3]};")
+    return changed
 
 
 def pack_variable(name: str, dtype: DType) -> str:

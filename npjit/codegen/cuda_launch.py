@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from npjit.core.size import Size, Var, substitute, var
+from npjit.core.size import Size, atoms, substitute
 from npjit.schedule.kernel import Access, Coordinate, DType, Kernel, Load, Store, extents
 
 # 32-bit indices reach this far; a thread may step beyond its last item, so not the whole range is used
@@ -60,14 +60,12 @@ class Request:
         self.kernel = kernel
         self.sizes = sizes
         self.addresses = addresses
-        self._values: dict[Var, Size] = {}
-        for number, value in enumerate(sizes):
-            ((atoms, _),) = var(f"s{number}").terms
-            self._values[atoms[0]] = value  # type: ignore[index]
 
     def value(self, size: Size) -> int:
         """A size of the kernel as a number."""
-        found = substitute(size, self._values)
+        if isinstance(size, int):
+            return size
+        found = substitute(size, {v: self.sizes[int(v.name[1:])] for v in atoms(size)})
         assert isinstance(found, int)
         return found
 

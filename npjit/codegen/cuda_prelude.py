@@ -37,9 +37,26 @@ _HEADERS: tuple[tuple[str, frozenset[str]], ...] = (
 _BEFORE_MATH = "types.h"
 # NumPy's names of functions that CUDA has for float and double, all within 4 units in the last place
 _MATH = {
-    **{n: n for n in "sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p".split()},
-    **{n: n for n in "cbrt erf erfc".split()},
-    **{f"arc{n}": f"a{n}" for n in "sin cos tan sinh cosh tanh".split()},
+    **{
+        n: n
+        for n in [
+            "sin",
+            "cos",
+            "tan",
+            "sinh",
+            "cosh",
+            "tanh",
+            "exp",
+            "exp2",
+            "expm1",
+            "log",
+            "log2",
+            "log10",
+            "log1p",
+        ]
+    },
+    **{n: n for n in ["cbrt", "erf", "erfc"]},
+    **{f"arc{n}": f"a{n}" for n in ["sin", "cos", "tan", "sinh", "cosh", "tanh"]},
 }
 _MATH_OF_TWO = {"arctan2": "atan2", "power": "pow", "hypot": "hypot"}
 
@@ -52,15 +69,24 @@ def cuda_prelude(code: str) -> str:
 @functools.cache
 def _paragraphs() -> tuple[Paragraph, ...]:
     read = {name: _read(name, types) for name, types in _HEADERS}
-    device = [p for name, found in read.items() if name.startswith("cuda_") for p in found]
-    replaced = {(p.defines, p.types) for p in device}
-    found: list[Paragraph] = []
+    own: dict[frozenset[str], set[str]] = {}
+    for name, found in read.items():
+        if name.startswith("cuda_"):
+            for p in found:
+                own.setdefault(p.types, set()).update(p.defines)
+    kept: list[Paragraph] = []
     for name, paragraphs in read.items():
         is_device = name.startswith("cuda_")
-        found += [p for p in paragraphs if is_device or (p.defines, p.types) not in replaced]
+        kept += [p for p in paragraphs if is_device or not public(p) <= own.get(p.types, set())]
         if name == _BEFORE_MATH:
-            found += _math()
-    return tuple(found)
+            kept += _math()
+    return tuple(kept)
+
+
+def public(paragraph: Paragraph) -> frozenset[str]:
+    """The names that a paragraph defines for others; libm's functions are its own affair if there are more."""
+    names = frozenset(n for n in paragraph.defines if not n.startswith("nj_lib_"))
+    return names or paragraph.defines
 
 
 def _math() -> list[Paragraph]:

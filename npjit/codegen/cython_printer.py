@@ -19,7 +19,16 @@ from npjit.codegen.cpp import unit
 from npjit.codegen.cpp_types import is_complex
 from npjit.codegen.toolchain import Compiler
 from npjit.schedule.kernel import DType
-from npjit.schedule.plan import Check, InputSpec, Launch, OutputSpec, Plan
+from npjit.schedule.plan import (
+    Call,
+    Check,
+    Contract,
+    InputSpec,
+    Launch,
+    OutputSpec,
+    Plan,
+    every_step,
+)
 
 # what one thread offers to compiled graphs: no workers, no BLAS, memory that grows
 _SERIAL = """
@@ -47,7 +56,7 @@ static void* serial_scratch(npjit_int64 bytes) {
 }
 extern "C" const npjit_api* npjit_serial_api() {
   static const npjit_api api = {
-      serial_parallel, serial_chunks, serial_interrupted, {}, serial_scratch};
+      serial_parallel, serial_chunks, serial_interrupted, {}, serial_scratch, nullptr};
   return &api;
 }
 """
@@ -163,10 +172,17 @@ class Module:
     returns: str
 
 
+class NotStandalone(Exception):
+    """The plan needs more than its own code: a call back into Python and NumPy."""
+
+
 def print_cython(
     plan: Plan, module: Module, vector: Collection[str] = frozenset()
 ) -> tuple[str, str]:
     """The C++ and the .pyx text; `vector` lists functions of libmvec that the module may need."""
+    for step in every_step(plan.steps):
+        if isinstance(step, Call) and not step.op.c:
+            raise NotStandalone(f"{step.op.name} is computed by Python")
     return unit(plan, vector) + _SERIAL, _Wrapper(plan, module).print()
 
 
@@ -236,15 +252,18 @@ class _Wrapper:
 
     def _written(self) -> set[int]:
         """Inputs whose memory the plan writes."""
-        found = set()
-        for step in self.plan.steps:
+        places = [save.place for save in self.plan.saves]
+        for step in every_step(self.plan.steps):
             if isinstance(step, Launch):
                 buffers = self.plan.kernels[step.kernel].buffers
                 shared = [b for b in buffers if b.role != "row"]
-                for b, place in zip(shared, step.buffers, strict=True):
-                    if b.role != "in" and place.space == "input":
-                        found.add(place.number)
-        return found
+                pairs = zip(shared, step.buffers, strict=True)
+                places += [place for b, place in pairs if b.role != "in"]
+            elif isinstance(step, Contract):
+                places.append(step.c.place)
+            elif isinstance(step, Call):
+                places += [result.place for _, result in step.results]
+        return {place.number for place in places if place.space == "input"}
 
     def _array(self, i: int, name: str, spec: InputSpec, word: int, written: bool) -> None:
         rank = len(spec.shape)
@@ -299,7 +318,8 @@ class _Wrapper:
             word += _described(spec)
 
     def _checks(self) -> str:
-        found = {s.number: s.message for s in self.plan.steps if isinstance(s, Check)}
+        steps = every_step(self.plan.steps)
+        found = {s.number: s.message for s in steps if isinstance(s, Check)}
         return f"_CHECKS = {found!r}"
 
 

@@ -42,6 +42,8 @@ def print_numba(plan: Plan) -> str:
     dtypes = {b.dtype for k in plan.kernels for b in k.buffers}
     if np.dtype("f2") in dtypes:
         raise NoNumbaText("Numba has no float16 on the CPU")
+    if plan.saves or not all(isinstance(s, Launch | Contract | Check) for s in plan.steps):
+        raise NoNumbaText("loops, branches and calls of a plan are not printed for Numba")
     parts = []
     for i, kernel in enumerate(plan.kernels):
         by_columns = choose(kernel) is Form.COLUMNS
@@ -98,7 +100,7 @@ class _Run:
                 self._launch(step)
             elif isinstance(step, Contract):
                 self._contract(step)
-            else:
+            elif isinstance(step, Check):
                 self._check(step)
         fresh = [i for i, spec in enumerate(self.plan.outputs) if spec.kind == "fresh"]
         self.line(f"return [{', '.join(f'result{i}' for i in fresh)}]")

@@ -1,15 +1,25 @@
 """Text that tells any two different graphs apart: what keys of the disk cache are made of.
 
-Unlike `str(graph)`, which is for people, it shows constants by their bits and nested graphs in full.
+In: a graph, or anything that stands in one. Out: one text. Unlike `str(graph)`, which is for
+people, it shows constants by their bits, variables with their bounds, and nested graphs in full.
+
+    >>> faithful((1, "1", -0.0))
+    "(1,'1',-0.0)"
 """
 
 from __future__ import annotations
 
 import dataclasses
+from enum import Enum
 from typing import Any
+
+import numpy as np
 
 from npjit.core.graph import Graph, Node
 from npjit.core.size import Expr, Var, text
+
+# NaNs of any payload look alike as Python floats: constants are Literals, which hold bytes
+_SHOWN_WHOLE = (str, bytes, int, float, complex, slice, range, type, Enum, np.dtype, np.generic)
 
 
 def faithful(value: Any) -> str:
@@ -27,7 +37,9 @@ def faithful(value: Any) -> str:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = [faithful(getattr(value, f.name)) for f in dataclasses.fields(value)]
         return f"{type(value).__name__}({','.join(fields)})"
-    return repr(value)
+    if value is None or isinstance(value, _SHOWN_WHOLE):
+        return repr(value)
+    raise TypeError(f"no text tells a {type(value).__name__} from every other one")
 
 
 def _graph(graph: Graph) -> str:

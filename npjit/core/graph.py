@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from npjit.core.assume import Assumptions, Guard
-from npjit.core.op import Kind, Op
+from npjit.core.op import CONTROL, Kind, Op
 from npjit.core.size import Expr, Shape, Size, Var, atoms, substitute, text
 from npjit.core.view import At, View
 
@@ -169,7 +169,7 @@ class Graph:
     ) -> Graph:
         """The block's live part as a graph."""
         roots = [*outputs, *(n for _, n in writes)]
-        roots += [n for n in block.nodes if n.op.kind is Kind.CHECK]
+        roots += [n for n in block.nodes if may_stop(n)]
         live = reachable(roots) | set(inputs)
         nodes = tuple(n for n in block.nodes if n in live)
         return Graph(
@@ -279,6 +279,18 @@ def sizes_in(params: Any) -> list[Size]:
     if isinstance(params, tuple):
         return [s for p in params for s in sizes_in(p)]
     return []
+
+
+def nested_graphs(n: Node) -> list[Graph]:
+    """The bodies of a loop or branch."""
+    return [v for v in vars(n.params).values() if isinstance(v, Graph)]
+
+
+def may_stop(n: Node) -> bool:
+    """Whether a check can fail here, so that the node stays though nobody uses its value."""
+    if n.op.kind in CONTROL:
+        return any(may_stop(m) for g in nested_graphs(n) for m in g.nodes)
+    return n.op.kind is Kind.CHECK
 
 
 def reachable(roots: Iterable[Node]) -> set[Node]:

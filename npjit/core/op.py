@@ -14,11 +14,12 @@ Kinds, and what `params` holds for each:
     RESHAPE      nothing; C order, the type has the new shape
     PAD          tuple of (before, after) per axis; new elements are zero
     GATHER       Gather: which base dimensions index arrays address
-    SCATTER      Gather, base dimensions addressed by index arrays; row says how values combine
+    SCATTER      Gather, base dimensions addressed by index arrays; row says how values combine. The next version
+                 of the base's storage, as an UPDATE is
     CONTRACT     (labels of a, labels of b, labels of the result), as einsum's, one letter an axis
     SCAN         axis of a cumulative reduction
-    SORT         axis
-    EXTERN       whatever the row needs; runs as a call into a library
+    EXTERN       plain Python values, whatever the row needs; computed from whole arrays. Several results come
+                 through RESULT nodes
     CELL         number of the storage cell; the argument's value in a buffer of its own
     UPDATE       View of the cell's version (first argument) that receives the second argument
     BIND         Bind: a size variable that stands for the argument, an int64 scalar. VIEW, UPDATE, SIZE, IOTA, PAD and
@@ -26,7 +27,7 @@ Kinds, and what `params` holds for each:
     LOOP         control.Loop; arguments are the body's inputs on entry, results come through RESULT nodes
     WHILE        control.While, likewise
     COND         control.Cond; the first argument is the bool scalar condition, the others the branches' inputs
-    RESULT       number of the result of the LOOP, WHILE or COND that is its argument
+    RESULT       number of the result of the LOOP, WHILE, COND or EXTERN that is its argument
     CHECK        text of the failure; the argument is a bool scalar that must be True
 """
 
@@ -58,7 +59,6 @@ class Kind(Enum):
     SCATTER = "scatter"
     CONTRACT = "contract"
     SCAN = "scan"
-    SORT = "sort"
     EXTERN = "extern"
     CELL = "cell"
     UPDATE = "update"
@@ -137,7 +137,9 @@ class Op:
     name: str
     kind: Kind
     evaluate: Callable[..., Any]
-    # text of the value in C, arguments as {0}, {1}; a callable gets (params, argument dtypes, result dtype)
+    # text of the value in C, arguments as {0}, {1}; a callable gets (params, argument dtypes, result dtype). Of a
+    # SCAN, SCATTER or EXTERN the call that computes it from `arrays`, npjit_arrays of the arguments and then the
+    # results; none: Python computes it
     c: str | Callable[..., str] = ""
     # the same for complex arguments or results: {0r}, {0i} are real and imaginary planes; either a pair of texts
     # (real, imaginary) or one text of a prelude call that returns the result (a cplx when the result is complex)
@@ -156,6 +158,10 @@ class Op:
     involution: bool = False
     # the argument's value in the node's element type, and nothing else
     conversion: bool = False
+    # of an EXTERN: (params, argument types) -> the types of its results, in order
+    types: Callable[..., Any] | None = None
+    # computing it may raise an error of NumPy's own (a singular matrix): a call runs again as NumPy then
+    raises: bool = False
     # never merged with an equal node: has an effect or a buffer of its own
     fresh: bool = False
 

@@ -1,6 +1,7 @@
 """Trees of Python containers: tuples, lists, dicts, named tuples and dataclasses holding leaves.
 
-`flatten(tree)` gives the leaves and a `TreeDef`; `unflatten` puts leaves back. None is a container without leaves.
+`flatten(tree)` gives the leaves and a `TreeDef`; `unflatten` puts leaves back. None is a container
+without leaves.
 
     >>> leaves, tree = flatten({"w": 1.0, "b": (2.0, None)})
     >>> leaves
@@ -19,7 +20,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class TreeDef:
-    """The structure: kind "leaf", "none", "tuple", "list", "namedtuple", "dict" or "dataclass"; `keys` names the children."""
+    """The structure: kind "leaf", "none", "tuple", "list", "namedtuple", "dict" or "dataclass";
+    `keys` names the children.
+    """
 
     kind: str
     cls: Any = None

@@ -1,4 +1,6 @@
-"""Python's builtins as traced code sees them: pure ones are themselves, the others are replaced or refused."""
+"""Python's builtins as traced code sees them: pure ones are themselves, the others are replaced or
+refused.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,13 @@ if TYPE_CHECKING:
     from npjit.frontend.outside import Outside
 
 # neither have effects nor read anything but their arguments
-_PURE = frozenset(
-    """abs all any ascii bin bytearray bytes chr dict divmod enumerate filter format frozenset getattr hasattr hash hex
-    iter list map next object oct ord pow repr reversed round set slice sorted str tuple zip property staticmethod
-    classmethod NotImplemented Ellipsis True False None __build_class__ __debug__""".split()
-)
+_PURE_NAMES = """
+abs all any ascii bin bytearray bytes chr dict divmod enumerate filter format frozenset getattr
+hasattr hash hex iter list map next object oct ord pow repr reversed round set slice sorted str
+tuple zip property staticmethod classmethod NotImplemented Ellipsis True False None
+__build_class__ __debug__
+"""
+_PURE = frozenset(_PURE_NAMES.split())
 
 
 class TracedBuiltins(dict):  # type: ignore[type-arg]
@@ -105,6 +109,9 @@ def _extreme(
 
 
 def _kind_of_number(value: Any) -> Any:
+    """Numbers of one kind merge: a Python float and an np.float64 count as the same."""
+    if isinstance(value, float) or (type(value) is Tracer and value.dtype == np.float64):
+        return float
     is_python = type(value) is not Tracer or value.weight is Weight.WEAK
     return value.__class__ if is_python else (value.dtype, value.weight)
 
@@ -149,7 +156,7 @@ def _plain(outside: Outside, cls: Any) -> Any:
 
 def _callable(outside: Outside, value: Any) -> bool:
     if isinstance(value, TracedObject):
-        return hasattr(value._npjit_class, "__call__")
+        return any("__call__" in vars(base) for base in value._npjit_class.__mro__)
     return callable(value)
 
 
@@ -169,9 +176,13 @@ def _replace(outside: Outside, obj: Any, **changes: Any) -> Any:
     cls = obj.__class__
     fields = dataclasses.fields(cls)
     if hasattr(cls, "__post_init__") or not all(f.init for f in fields):
-        raise NotCaptured("dataclasses.replace of a class with __post_init__ or fields that are not in __init__")
+        raise NotCaptured(
+            "dataclasses.replace of a class with __post_init__ or fields that are not in __init__"
+        )
     made = ClassProxy(outside, cls, outside.capture.step(("root", cls), ("is", cls)))
-    values = {f.name: changes.get(f.name, getattr(obj, f.name)) for f in fields if f.name not in changes}
+    values = {
+        f.name: changes.get(f.name, getattr(obj, f.name)) for f in fields if f.name not in changes
+    }
     return made(**values, **changes)
 
 
@@ -195,8 +206,8 @@ def _fields(outside: Outside, obj: Any) -> Any:
     return dataclasses.fields(real_class(obj) if isinstance(obj, ClassProxy) else obj.__class__)
 
 
-# Python functions that traced code calls by another one, with the Outside as first argument: those that look too
-# deep into objects to be staged, and npjit's own transforms (npjit.api enters them)
+# Python functions that traced code calls by another one, with the Outside as first argument: those
+# that look too deep into objects to be staged, and npjit's own transforms (npjit.api enters them)
 REPLACED_FUNCTIONS: dict[Any, Callable[..., Any]] = {
     dataclasses.replace: _replace,
     dataclasses.fields: _fields,

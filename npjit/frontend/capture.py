@@ -1,10 +1,12 @@
 """One trace of one call: what was read from the outside, and the graph that grows.
 
-`Capture` turns every outside object that the function reads (arguments, defaults, globals, closure cells, attributes,
-items) into what the traced code sees, and records a *step* for it: how to fetch the object again and what must hold
-for the compiled code to be used again. Arrays, floats and ints become graph inputs, never constants.
+`Capture` turns every outside object that the function reads (arguments, defaults, globals, closure
+cells, attributes, items) into what the traced code sees, and records a *step* for it: how to fetch
+the object again and what must hold for the compiled code to be used again. Arrays, floats and ints
+become graph inputs, never constants.
 
-    capture.array(x, capture.step(("arg", 0), ("any",)))    ->  Tracer, with the step's check now ("array", ...)
+    capture.array(x, capture.step(("arg", 0), ("any",)))    ->  Tracer, with the step's check now
+    ("array", ...)
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ class Policy:
         return self.seen.setdefault(place, value) == value
 
     def may_fix(self, place: Any, value: Any) -> bool:
-        """Whether the number at this place may be compiled as a constant, and not just met too many others."""
+        """Whether the number at this place may be compiled as a constant, and not just met too many
+        others.
+        """
         known = self.values.setdefault(place, set())
         if len(known) < MOST_VALUES:
             known.add(repr(value))
@@ -70,7 +74,9 @@ class Input:
 
 
 class TracedSizes(Assumptions):
-    """Assumptions that give up when too much of a trace's course hangs on its sizes (a loop over them)."""
+    """Assumptions that give up when too much of a trace's course hangs on its sizes (a loop over
+    them).
+    """
 
     def _record(self, question: Guard, answer: bool) -> None:
         if len(self.guards) >= MOST_SIZE_GUARDS:
@@ -79,7 +85,9 @@ class TracedSizes(Assumptions):
 
 
 class TracedBlock(Block):
-    """A Block that knows its Capture: it can look at values and take in array constants, and it ends with the trace."""
+    """A Block that knows its Capture: it can look at values and take in array constants, and it
+    ends with the trace.
+    """
 
     def __init__(self, capture: Capture) -> None:
         super().__init__(TracedSizes())
@@ -108,11 +116,15 @@ class TracedBlock(Block):
         return self.capture.constant(value)
 
     def peek(self, node: Node) -> Any:
-        """The value of a node that Python needs now; None where only the arrays' contents decide it."""
+        """The value of a node that Python needs now; None where only the arrays' contents decide
+        it.
+        """
         return self.capture.decide(node)
 
     def c_ordered(self, node: Node) -> bool:
         """Whether an INPUT node's array is C-contiguous, by the layout that is guarded."""
+        if node.params is None:
+            return False  # a region's parameter
         return self.capture.inputs[node.params].layout == "C"
 
 
@@ -162,7 +174,9 @@ class Capture:
     # ------------------------------------------------------------ arrays
 
     def array(self, value: np.ndarray, number: int) -> Tracer:
-        """An ndarray read at step `number` as a traced array; the same object twice is one storage cell."""
+        """An ndarray read at step `number` as a traced array; the same object twice is one storage
+        cell.
+        """
         found = self._arrays.get(id(value))
         if found is not None:
             tracer, position = found
@@ -181,7 +195,9 @@ class Capture:
         return tracer
 
     def constant(self, value: np.ndarray) -> Node:
-        """An array that is no argument, as it is now: Python may change it before the trace is over."""
+        """An array that is no argument, as it is now: Python may change it before the trace is
+        over.
+        """
         key = (value.dtype, value.shape, value.tobytes())
         if key not in self._constants:
             kept = value.copy(order="K")
@@ -266,7 +282,9 @@ class Capture:
         return SymInt(self.block, size)
 
     def decide(self, node: Node) -> Any:
-        """The value of a node that only sizes and single numbers determine, guarded to stay so; else None."""
+        """The value of a node that only sizes and single numbers determine, guarded to stay so;
+        else None.
+        """
         order = _number_nodes(node)
         known = self.block.sizes.values
         if order is None or any(v.name not in known for n in order for v in _variables(n)):
@@ -319,7 +337,9 @@ _DECIDABLE = frozenset([Kind.INPUT, Kind.CONST, Kind.SIZE, Kind.ELEMENTWISE, Kin
 
 
 def _number_nodes(node: Node) -> list[Node] | None:
-    """The 0-d nodes behind a 0-d node, arguments first; None when an array is among them or they are many."""
+    """The 0-d nodes behind a 0-d node, arguments first; None when an array is among them or they
+    are many.
+    """
     order: dict[Node, None] = {}
     pending = [node]
     while pending:

@@ -1,8 +1,9 @@
 """Outside containers while tracing: copies with traced contents, which refuse to be changed.
 
-A store into a list or dict older than the call is an effect that compiled code would lose, so it ends the trace; only
-storing back the very array that is there, as `params["w"] -= g` does, is none. Tuples are immutable and become plain
-tuples; a named tuple whose class has methods of the user's becomes one of a subclass with those methods staged.
+A store into a list or dict older than the call is an effect that compiled code would lose, so it
+ends the trace; only storing back the very array that is there, as `params["w"] -= g` does, is none.
+Tuples are immutable and become plain tuples; a named tuple whose class has methods of the user's
+becomes one of a subclass with those methods staged.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from npjit.ops.tracer import Tracer
 if TYPE_CHECKING:
     from npjit.frontend.outside import Outside
 
-# a container with more leaves than this is no argument list any more: each leaf is guarded on every call
+# a container with more leaves than this is no argument list any more: each leaf is guarded on every
+# call
 MOST_ITEMS = 500
 
 

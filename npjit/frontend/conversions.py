@@ -1,7 +1,8 @@
 """`float`, `int`, `bool` and NumPy's scalar types as traced code sees them.
 
-Called with a traced value they give a traced number instead of asking for its value; everywhere else (as a dtype, in
-isinstance, as a dictionary key, called with plain values) they stand for the type itself.
+Called with a traced value they give a traced number instead of asking for its value; everywhere
+else (as a dtype, in isinstance, as a dictionary key, called with plain values) they stand for the
+type itself.
 
     float(np.sum(x))    ->  a traced Python float
     x.astype(float)     ->  np.dtype(float), by the class attribute `dtype`
@@ -24,7 +25,7 @@ _INT_LIMIT = 2.0**63
 
 
 class StandIn(type):
-    """The class of the stand-ins: equal to, and an instance check for, the type that is stood for."""
+    """The class of the stand-ins, which are equal to the type that they stand for."""
 
     stands_for: Any
 

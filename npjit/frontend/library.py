@@ -1,8 +1,8 @@
 """What NumPy's, math's and operator's names mean in traced code; see `library_value`.
 
-NumPy's ufuncs reach traced values through their protocols and stay themselves. Functions that make arrays, and those
-whose traced arguments may hide in lists, are wrapped. What has effects or reads the outside (files, random numbers,
-print options) is refused when called.
+NumPy's ufuncs reach traced values through their protocols and stay themselves. Functions that make
+arrays, and those whose traced arguments may hide in lists, are wrapped. What has effects or reads
+the outside (files, random numbers, print options) is refused when called.
 """
 
 from __future__ import annotations
@@ -27,23 +27,30 @@ if TYPE_CHECKING:
     from npjit.frontend.outside import Outside
 
 _ArrayFunction = type(np.sum)
-_FIXED_MODULES = frozenset(["numpy", "math", "cmath", "operator", "_operator", "itertools", "_functools"])
+_FIXED_MODULES = frozenset(
+    ["numpy", "math", "cmath", "operator", "_operator", "itertools", "_functools"]
+)
 # array functions that read or write files, or text that depends on settings
-_IMPURE = frozenset(
-    "save savez savez_compressed savetxt load loadtxt genfromtxt fromfile fromregex fromiter array2string "
-    "array_repr array_str".split()
-)
-_PURE_FUNCTIONS = frozenset(
-    "promote_types can_cast issubdtype isdtype isscalar iterable broadcast_shapes result_type mintypecode typename "
-    "isfortran base_repr binary_repr diag_indices tril_indices triu_indices mask_indices bartlett blackman hamming "
-    "hanning kaiser common_type fftfreq rfftfreq iscomplexobj isrealobj require asarray_chkfinite asanyarray".split()
-)
+_IMPURE_NAMES = """
+save savez savez_compressed savetxt load loadtxt genfromtxt fromfile fromregex fromiter
+array2string array_repr array_str
+"""
+_IMPURE = frozenset(_IMPURE_NAMES.split())
+_PURE_FUNCTIONS_NAMES = """
+promote_types can_cast issubdtype isdtype isscalar iterable broadcast_shapes result_type
+mintypecode typename isfortran base_repr binary_repr diag_indices tril_indices triu_indices
+mask_indices bartlett blackman hamming hanning kaiser common_type fftfreq rfftfreq iscomplexobj
+isrealobj require asarray_chkfinite asanyarray
+"""
+_PURE_FUNCTIONS = frozenset(_PURE_FUNCTIONS_NAMES.split())
 _PURE_CLASSES = (np.dtype, np.ndarray, np.finfo, np.iinfo, np.ufunc, np.broadcast, np.ndindex)
 _INDEXING = tuple(type(x) for x in (np.s_, np.r_, np.c_, np.mgrid, np.ogrid))
 
 
 def is_library(value: Any) -> bool:
-    """Whether this comes from a module whose names never change: no guard is needed to read it there."""
+    """Whether this comes from a module whose names never change: no guard is needed to read it
+    there.
+    """
     return _root_of(value) in _FIXED_MODULES
 
 
@@ -97,7 +104,9 @@ def unknown_call(value: Any) -> Callable[..., Any]:
 
 
 def _array_function(block: Any, function: Any) -> Callable[..., Any]:
-    """A NumPy function: traced when a traced value stands anywhere in its arguments, else called now."""
+    """A NumPy function: traced when a traced value stands anywhere in its arguments, else called
+    now.
+    """
     traced = kinds.FUNCTIONS.get(function)
 
     @functools.wraps(function)
@@ -112,7 +121,7 @@ def _array_function(block: Any, function: Any) -> Callable[..., Any]:
 
 
 def _held(block: Any, value: Any) -> Any:
-    """A result of plain NumPy: arrays in it become storage of the trace, as if made by traced code."""
+    """A result of plain NumPy: arrays in it become storage of the trace, as if made there."""
     if type(value) is np.ndarray and value.dtype in build.KNOWN:
         return fresh(block, build.weigh(block, as_node(block, value), Weight.ARRAY))
     if type(value) in (tuple, list):
@@ -132,7 +141,9 @@ def _creation(original: Any, made: Callable[..., Any]) -> Callable[[Any], Any]:
 
 
 class _errstate:
-    """np.errstate in compiled code: 'ignore' and 'warn' change no value; anything else runs as NumPy."""
+    """np.errstate in compiled code: 'ignore' and 'warn' change no value; anything else runs as
+    NumPy.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         if any(v not in ("ignore", "warn") for v in kwargs.values()):
@@ -177,13 +188,24 @@ _MATH = {
 }
 # the others raise (ValueError: math domain error, OverflowError) where the ufunc gives nan or inf
 _TOTAL = frozenset(
-    [math.atan, math.atan2, math.tanh, math.hypot, math.fabs, math.copysign, math.radians, math.degrees]
+    [
+        math.atan,
+        math.atan2,
+        math.tanh,
+        math.hypot,
+        math.fabs,
+        math.copysign,
+        math.radians,
+        math.degrees,
+    ]
 )
 _TESTS = {math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite}
 
 
 def _math_form(f: Any, ufunc: np.ufunc) -> Callable[[Any], Any]:
-    """math.f on traced numbers: the ufunc, its result a Python number, with math's errors as a run-time check."""
+    """math.f on traced numbers: the ufunc, its result a Python number, with math's errors as a
+    run-time check.
+    """
 
     @functools.wraps(f)
     def call(*args: Any) -> Any:

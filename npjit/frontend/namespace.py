@@ -1,8 +1,9 @@
 """What names mean in traced code: globals and modules as the function sees them while it is traced.
 
-A function is traced by running its own code object with `TracedGlobals` in place of its module's dictionary: each
-load looks the name up in the real module and hands it to the `Outside`, which turns it into a traced value and
-records the guard. Nothing in NumPy or in the user's modules is patched; other threads see nothing.
+A function is traced by running its own code object with `TracedGlobals` in place of its module's
+dictionary: each load looks the name up in the real module and hands it to the `Outside`, which
+turns it into a traced value and records the guard. Nothing in NumPy or in the user's modules is
+patched; other threads see nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ _OWN = frozenset(["__builtins__", "__name__", CONTROL])
 
 
 class TracedGlobals(dict):  # type: ignore[type-arg]
-    """A function's globals while it is traced: loads go to the real dictionary, through the Outside."""
+    """A function's globals while it is traced: loads go to the real dictionary, through the
+    Outside.
+    """
 
     def __init__(self, outside: Outside, real: dict[str, Any]) -> None:
         super().__init__(__builtins__=outside.builtins, __name__=real.get("__name__", ""))
@@ -33,7 +36,13 @@ class TracedGlobals(dict):  # type: ignore[type-arg]
     def __getitem__(self, name: str) -> Any:
         if name in _OWN:
             return super().__getitem__(name)
-        return self.outside.read(self.real[name], ("global", self.real, name))
+        try:
+            value = self.real[name]
+        except KeyError:
+            # a builtin, until the module gets a global of its name
+            self.outside.capture.step(("global", self.real, name), ("absent",))
+            raise
+        return self.outside.read(value, ("global", self.real, name))
 
 
 class TracedModule:

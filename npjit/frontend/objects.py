@@ -1,9 +1,11 @@
-"""Objects of users' classes while tracing: outside ones, and those that the traced code makes itself.
+"""Objects of users' classes while tracing: outside ones, and those that the traced code makes
+itself.
 
-Either kind looks up methods and properties by Python's rules, and runs them staged; each look-up is guarded, so that a
-method replaced on the class or on the object is seen. An outside object's attributes are guarded reads, and stores
-into it are refused: it is older than the call, and compiled code would lose the effect. An object made by the traced
-code (`MadeObject`) keeps its attributes here; when the function returns it, an object of its class is built from them.
+Either kind looks up methods and properties by Python's rules, and runs them staged; each look-up is
+guarded, so that a method replaced on the class or on the object is seen. An outside object's
+attributes are guarded reads, and stores into it are refused: it is older than the call, and
+compiled code would lose the effect. An object made by the traced code (`MadeObject`) keeps its
+attributes here; when the function returns it, an object of its class is built from them.
 """
 
 from __future__ import annotations
@@ -71,6 +73,8 @@ class ObjectProxy(TracedObject):
         return name in getattr(self._npjit_value, "__dict__", ())
 
     def _npjit_get(self, name: str) -> Any:
+        if not hasattr(self._npjit_value, name):
+            raise NotCaptured(f"the slot .{name} is not set", passing=True)
         value = getattr(self._npjit_value, name)
         return self._npjit_outside.read(value, self._npjit_fetch(name))
 
@@ -145,7 +149,9 @@ class MadeObject(TracedObject):
 
 
 def _in_class(cls: type, name: str) -> Any:
-    """The class's attribute as it stands in the class's or a base's dictionary; None when there is none."""
+    """The class's attribute as it stands in the class's or a base's dictionary; None when there is
+    none.
+    """
     for base in cls.__mro__:
         if name in vars(base):
             return vars(base)[name]
@@ -217,7 +223,10 @@ def _guard_bound(obj: Any, name: str, function: Any, kind: Any = None) -> None:
         _guard_class(obj, name, function)
         return
     step = obj._npjit_outside.capture.step
-    step(("attr", step(obj._npjit_fetch(name), ("type", types.MethodType)), "__func__"), ("is", function))
+    step(
+        ("attr", step(obj._npjit_fetch(name), ("type", types.MethodType)), "__func__"),
+        ("is", function),
+    )
 
 
 def _special(obj: Any, name: str) -> Any:
@@ -243,10 +252,14 @@ def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 TracedObject.__call__ = _call  # type: ignore[attr-defined]
-for _name in """getitem setitem delitem len iter next contains enter exit neg pos abs invert lt le gt ge eq ne
-repr str format int float complex index round trunc floor ceil reversed""".split():
+_REQUIRED = """
+getitem setitem delitem len iter next contains enter exit neg pos abs invert lt le gt ge eq ne repr
+str format int float complex index round trunc floor ceil reversed
+"""
+_OPTIONAL = "add sub mul truediv floordiv mod divmod pow matmul and or xor lshift rshift"
+for _name in _REQUIRED.split():
     _forward(f"__{_name}__", optional=False)
-for _name in "add sub mul truediv floordiv mod divmod pow matmul and or xor lshift rshift".split():
+for _name in _OPTIONAL.split():
     for _prefix in ("", "r", "i"):
         if (_prefix, _name) != ("i", "divmod"):
             _forward(f"__{_prefix}{_name}__", optional=True)
@@ -256,7 +269,9 @@ for _name in "add sub mul truediv floordiv mod divmod pow matmul and or xor lshi
 
 
 class ClassProxy:
-    """A user's class while tracing: making an instance runs a staged __init__; attributes are guarded reads."""
+    """A user's class while tracing: making an instance runs a staged __init__; attributes are
+    guarded reads.
+    """
 
     def __init__(self, outside: Outside, cls: type, step: int) -> None:
         object.__setattr__(self, "_npjit_outside", outside)
@@ -287,7 +302,9 @@ class ClassProxy:
         found = getattr(self.stands_for, name)
         fetch = ("attr", self._npjit_step, name)
         if isinstance(raw, classmethod):
-            step(("attr", step(fetch, ("type", types.MethodType)), "__func__"), ("is", raw.__func__))
+            step(
+                ("attr", step(fetch, ("type", types.MethodType)), "__func__"), ("is", raw.__func__)
+            )
             return types.MethodType(outside.stage(raw.__func__), self)
         return outside.read(found, fetch)
 

@@ -1,7 +1,8 @@
 """Reading the world outside a trace: every object a function loads passes through `Outside.read`.
 
-In: the object and how it was fetched. Out: what traced code works with (a Tracer, a SymInt, a staged function, a
-proxy, or the object itself when it is immutable), with a step recorded that guards the load.
+In: the object and how it was fetched. Out: what traced code works with (a Tracer, a SymInt, a
+staged function, a proxy, or the object itself when it is immutable), with a step recorded that
+guards the load.
 
     outside.read(x, ("arg", 0))                  ->  Tracer, guarded by dtype, rank and layout
     outside.read(scale, ("global", d, "scale"))  ->  a traced float, an input of the graph
@@ -17,15 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from npjit.frontend.builtin_names import REPLACED_FUNCTIONS, TracedBuiltins
+from npjit.frontend.builtin_names import TracedBuiltins
 from npjit.frontend.capture import Capture
 from npjit.frontend.containers import TracedDict, TracedList, named_tuple_class, require_few
 from npjit.frontend.control import Control
 from npjit.frontend.library import library_value, unknown_call
 from npjit.frontend.namespace import TracedGlobals, TracedModule
 from npjit.frontend.objects import ClassProxy, ObjectProxy, TracedObject
-from npjit.frontend.refusals import refuse_untraceable
-from npjit.frontend.rewrite import staged_code
+from npjit.frontend.staging import Stager
 from npjit.ops.errors import NotCaptured
 from npjit.ops.tracer import is_traced
 
@@ -34,17 +34,18 @@ _PLAIN_MODULES = frozenset(["builtins", "functools", "collections", "types", "ab
 
 
 class Outside:
-    """The reader of one trace; `sees_values` when the trace works on actual values, not for a class of calls."""
+    """The reader of one trace; `sees_values` when the trace works on actual values, not for a class
+    of calls.
+    """
 
     def __init__(self, capture: Capture, sees_values: bool = False) -> None:
         self.capture = capture
         self.sees_values = sees_values
         self.control = Control(capture)
         self.builtins = TracedBuiltins(self)
+        self.functions = Stager(self)
         # id -> the traced form, one for each object, which is kept alive beside it
         self._once: dict[int, tuple[Any, Any]] = {}
-        # staged functions with the attributes that they began with
-        self._staged: list[tuple[Any, dict[str, Any]]] = []
 
     def once(self, value: Any, make: Callable[[], Any]) -> Any:
         """The traced form of an object that has one in a trace, however it was reached."""
@@ -99,6 +100,8 @@ class Outside:
             return self._bound_method(value, number)
         if isinstance(value, functools.partial):
             return self._partial(value, number)
+        if cls is types.FunctionType and library_value(self, value) is None:
+            return self.functions.stage(value, number)
         made = self._by_identity(value, number)
         if made is not None:
             self.capture.check(number, ("is", value))
@@ -117,7 +120,7 @@ class Outside:
         made = library_value(self, value)
         if made is not None:
             return self.once(value, lambda: made)
-        if hasattr(type(value), "__npjit_inline__") or isinstance(value, types.FunctionType):
+        if hasattr(type(value), "__npjit_inline__"):
             return self.stage(value)
         if isinstance(value, types.ModuleType):
             return self.module(value)
@@ -125,7 +128,11 @@ class Outside:
             return value
         if isinstance(value, types.BuiltinFunctionType) and value.__module__ == "builtins":
             return self.builtins[value.__name__]
-        return self.once(value, lambda: self._class(value, number)) if isinstance(value, type) else None
+        return (
+            self.once(value, lambda: self._class(value, number))
+            if isinstance(value, type)
+            else None
+        )
 
     def module(self, value: types.ModuleType) -> TracedModule:
         """A module, whose members are read one by one."""
@@ -156,66 +163,19 @@ class Outside:
             return named_tuple_class(self, cls)
         return ClassProxy(self, cls, number)
 
-    # ------------------------------------------------------------ functions
-
     def stage(self, function: Any) -> Any:
-        """The function, running with traced globals, closure cells and defaults."""
+        """A function, or what stands in its place, as traced code calls it."""
         inline = getattr(type(function), "__npjit_inline__", None)
         if inline is not None:
             return self.once(function, lambda: inline(function, self))
         if not isinstance(function, types.FunctionType):
             return self.read(function, ("root", function))
-        if isinstance(function.__globals__, TracedGlobals):
-            return function
-        replaced = REPLACED_FUNCTIONS.get(function)
-        if replaced is not None:
-            return functools.partial(replaced, self)
-        known = self._once.get(id(function))
-        return known[1] if known is not None else self._stage(function)
-
-    def _stage(self, function: types.FunctionType) -> Any:
-        refuse_untraceable(function)
-        code = function.__code__
-        number = self.capture.step(("root", function))
-        self.capture.step(("attr", number, "__code__"), ("is", code))
-        cells = tuple(types.CellType() for _ in function.__closure__ or ())
-        scope = TracedGlobals(self, function.__globals__)
-        runs = staged_code(code) or code
-        staged = types.FunctionType(runs, scope, function.__name__, None, cells)
-        # known before its cells are read: a function may find itself there
-        self._once[id(function)] = (function, staged)
-        for made, cell in zip(cells, function.__closure__ or (), strict=True):
-            self._fill(made, cell)
-        staged.__defaults__ = tuple(
-            self.read(d, ("defaults", function, i))
-            for i, d in enumerate(function.__defaults__ or ())
-        )
-        staged.__kwdefaults__ = {
-            k: self.read(v, ("kwdefaults", function, k))
-            for k, v in (function.__kwdefaults__ or {}).items()
-        }
-        for name, value in vars(function).items():
-            if name != "__wrapped__":
-                vars(staged)[name] = self.read(value, ("attr", number, name))
-        self._staged.append((staged, dict(vars(staged))))
-        return staged
-
-    def _fill(self, made: types.CellType, cell: types.CellType) -> None:
-        try:
-            contents = cell.cell_contents
-        except ValueError:
-            return
-        made.cell_contents = self.read(contents, ("cell", cell))
-
-    def refuse_stores(self) -> None:
-        """NotCaptured when the trace has stored into a function's attributes."""
-        for staged, before in self._staged:
-            now = vars(staged)
-            if now.keys() != before.keys() or any(now[k] is not before[k] for k in now):
-                raise NotCaptured(f"a store into an attribute of {staged.__name__}")
+        return self.functions.stage(function, self.capture.step(("root", function)))
 
     def import_module(self, name: str, scope: Any = None, *args: Any) -> Any:
-        """__import__ in traced code: the module is loaded as ever, its attributes are read with guards."""
+        """__import__ in traced code: the module is loaded as ever, its attributes are read with
+        guards.
+        """
         real = scope.real if isinstance(scope, TracedGlobals) else scope
         return self.module(__import__(name, real, *args))
 

@@ -1,7 +1,9 @@
-"""Python's ints are unbounded, compiled code computes sizes in 64 bits: guards that make the two agree.
+"""Python's ints are unbounded, compiled code computes sizes in 64 bits: guards that make the two
+agree.
 
-`bound_sizes(capture, graph)` looks at every size that the graph computes. Where its variables could make it leave
-int64, it adds guards on them; where the sizes of this very call do, the call is left to NumPy.
+`bound_sizes(capture, graph)` looks at every size that the graph computes. Where its variables could
+make it leave int64, it adds guards on them; where the sizes of this very call do, the call is left
+to NumPy.
 
     size k0*k0  ->  guards  -2147483648 <= k0, k0 <= 2147483648
 """
@@ -53,7 +55,9 @@ def _bound(capture: Capture, v: Var, limit: int) -> None:
 
 
 def _computed(graph: Graph) -> Iterator[Expr]:
-    """Every polynomial that the graph's guards, shapes and values need, the arguments of its terms included."""
+    """Every polynomial that the graph's guards, shapes and values need, the arguments of its terms
+    included.
+    """
     for g in graph.guards:
         yield from _polynomials(g.a)
         yield from _polynomials(g.b)

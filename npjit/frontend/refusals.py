@@ -1,7 +1,8 @@
 """What a function's bytecode tells before it runs: effects that a trace would lose or do too early.
 
-`refuse_untraceable(f)` ends the trace for generators and coroutines, stores into globals or into an enclosing
-function's variables, and uses of identity (`a is b`, `.__class__`) that stand-ins would answer wrongly.
+`refuse_untraceable(f)` ends the trace for generators and coroutines, stores into globals or into an
+enclosing function's variables, and uses of identity (`a is b`, `.__class__`) that stand-ins would
+answer wrongly.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GEN
 
 
 def refuse_untraceable(function: types.FunctionType) -> None:
-    """NotCaptured, with line and reason, when tracing the function would not do what running it does."""
+    """NotCaptured, with line and reason, when tracing the function would not do what running it
+    does.
+    """
     code = function.__code__
     refused = _reason_in(code)
     if refused is not None:
@@ -49,7 +52,9 @@ def _reason_in(code: types.CodeType) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=4096)
 def _compared(code: types.CodeType) -> tuple[tuple[tuple[str, ...], str], ...]:
-    """For each `is`, the dotted name on its right ("" when it is no name) and the line; constants are left out."""
+    """For each `is`, the dotted name on its right ("" when it is no name) and the line; constants
+    are left out.
+    """
     found = []
     before: list[dis.Instruction] = []
     for instruction, line in _instructions(code):

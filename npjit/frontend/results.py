@@ -1,10 +1,10 @@
 """How a traced function's result is put together again after each call.
 
-    results = Results(capture)
-    results.describe((y, {"n": x.shape[0]}))    ->  ("tuple", [("leaf", 0), ("dict", dict, ("n",), [("leaf", 1)])])
+    results = Results(capture) results.describe((y, {"n": x.shape[0]}))    ->  ("tuple", [("leaf",
+    0), ("dict", dict, ("n",), [("leaf", 1)])])
 
-Leaves are numbers of `results.leaves`: a graph output ("fresh", k), a view of an input's memory ("alias", Alias), or
-an input itself ("input", position).
+Leaves are numbers of `results.leaves`: a graph output ("fresh", k), a view of an input's memory
+("alias", Alias), or an input itself ("input", position).
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ import numpy as np
 from npjit.core.graph import Node, Weight
 from npjit.core.layout import contiguous_strides, strides_of
 from npjit.core.size import Shape, Size
+from npjit.core.trees import children_of, kind_of
 from npjit.core.view import Along, View
 from npjit.frontend.capture import Capture
 from npjit.frontend.containers import TracedDict, TracedList
 from npjit.frontend.objects import MadeObject, ObjectProxy, real_class
-from npjit.core.trees import children_of, kind_of
 from npjit.ops import build
 from npjit.ops.errors import NotCaptured
 from npjit.ops.sharing import Reshaped, root_of
 from npjit.ops.symint import SymInt
-from npjit.ops.tracer import Tracer, as_node, is_traced
+from npjit.ops.tracer import Cell, Tracer, as_node, is_traced
 
 
 @dataclass(frozen=True)
 class Alias:
-    """A result that is a view of an input's memory: offset and strides in elements; `writeable` if the input is."""
+    """A result that is a view of an input's memory: offset and strides in elements; `writeable` if
+    the input is.
+    """
 
     input: int
     dtype: np.dtype[Any]
@@ -138,9 +140,11 @@ class Results:
         return self._add(("alias", Alias(position, dtype, shape, offset, strides, writeable)))
 
     def _require_apart(self, value: Tracer) -> None:
-        """NumPy's results may share memory with each other; ours do not, so that no byte may be in common."""
+        """NumPy's results may share memory with each other; ours do not, so that no byte may be in
+        common.
+        """
         for other in self._fresh_arrays:
-            if root_of(other.cell) is root_of(value.cell) and not self._are_apart(other, value):
+            if _storage(other.cell) is _storage(value.cell) and not self._are_apart(other, value):
                 raise NotCaptured("the function returns arrays that share memory")
         self._fresh_arrays.append(value)
 
@@ -162,10 +166,18 @@ class Results:
         return ("leaf", len(self.leaves) - 1)
 
     def ordered(self, tree: Any) -> Any:
-        """Put the fresh leaves first (the order of the plan's outputs) and renumber the tree's leaves."""
+        """Put the fresh leaves first (the order of the plan's outputs) and renumber the tree's
+        leaves.
+        """
         order = sorted(range(len(self.leaves)), key=lambda i: self.leaves[i][0] != "fresh")
         self.leaves = [self.leaves[i] for i in order]
         return renumbered(tree, "leaf", {old: new for new, old in enumerate(order)})
+
+
+def _storage(cell: Cell) -> Cell:
+    """The outermost cell that this one's memory is, or may be, a part of."""
+    cell = root_of(cell)
+    return cell if cell.parent is None else _storage(cell.parent)
 
 
 def _spans(view: View) -> list[tuple[Size, Size]]:

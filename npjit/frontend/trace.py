@@ -1,7 +1,9 @@
-"""Tracing one call: from a function and its actual arguments to a `Captured` graph and the recipe of its result.
+"""Tracing one call: from a function and its actual arguments to a `Captured` graph and the recipe
+of its result.
 
-`capture_call(f, args, kwargs, policy)` runs f once over Tracers. What comes out says how to fetch the graph's inputs
-again (steps), which graph computes what is new, and how the call's result is put together (results and tree).
+`capture_call(f, args, kwargs, policy)` runs f once over Tracers. What comes out says how to fetch
+the graph's inputs again (steps), which graph computes what is new, and how the call's result is put
+together (results and tree).
 
     capture_call(call, (x, 2.0), {}, Policy())    ->  Captured: graph(%0: f64[n0], %1: f64~[]) ...
 """
@@ -15,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from npjit.core.graph import Graph, Node, Weight, reachable
-from npjit.core.op import Kind
+from npjit.core.op import CONTROL, Kind
 from npjit.frontend.capture import Capture, Input, Policy, Step
 from npjit.frontend.namespace import TracedGlobals
 from npjit.frontend.outside import Outside
@@ -23,6 +25,9 @@ from npjit.frontend.overflow import bound_sizes
 from npjit.frontend.results import Results, renumbered
 from npjit.frontend.steps import needed_steps
 from npjit.ops.errors import NotCaptured, pop_trace, push_trace
+
+# nodes that must keep their place among the others
+_WRITERS = CONTROL | {Kind.UPDATE, Kind.SCATTER}
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,9 @@ def capture_call(
     kwargs: dict[str, Any],
     policy: Policy,
 ) -> Captured:
-    """Trace `call(outside, args, kwargs)` for these actual arguments; NotCaptured when it cannot be."""
+    """Trace `call(outside, args, kwargs)` for these actual arguments; NotCaptured when it cannot
+    be.
+    """
     capture = Capture(policy)
     outside = Outside(capture)
     capture.outside = outside
@@ -54,7 +61,7 @@ def capture_call(
         traced_args = [outside.read(a, ("arg", i)) for i, a in enumerate(args)]
         traced_kwargs = {k: outside.read(v, ("kw", k)) for k, v in kwargs.items()}
         result = call(outside, traced_args, traced_kwargs)
-        outside.refuse_stores()
+        outside.functions.refuse_stores()
         captured = _finish(capture, len(args), tuple(kwargs), result)
         if capture.spoiled is not None:
             raise capture.spoiled
@@ -109,23 +116,17 @@ def _finish(capture: Capture, npositional: int, kwnames: tuple[str, ...], result
 
 
 def _put_checks_first(capture: Capture) -> None:
-    """When a check fails the call runs again as NumPy: no argument may have been written by then."""
+    """When a check fails the call runs again as NumPy, and no argument may have been changed: where all checks come
+    before the first write, nothing has to be saved for that."""
     block = capture.block
     checks = [n for n in block.nodes if n.op.kind is Kind.CHECK]
     if not checks or not capture.writes():
         return
     before = reachable(checks)
-    for n in before:
-        if n.op.kind is Kind.UPDATE and _storage(n).op.kind is Kind.INPUT:
-            raise NotCaptured("a check that depends on an argument already written to")
+    if any(n.op.kind in _WRITERS for n in before):
+        return
     first = [n for n in block.nodes if n in before]
     block.nodes[:] = first + [n for n in block.nodes if n not in before]
-
-
-def _storage(version: Node) -> Node:
-    while version.op.kind is Kind.UPDATE:
-        version = version.args[0]
-    return version
 
 
 def _require_writable(capture: Capture, position: int) -> None:

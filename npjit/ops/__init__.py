@@ -23,5 +23,9 @@ for _name in (
     "einsum",
     "matrices",
     "series",
+    "sorting",
+    "linear_systems",
+    "factorisations",
+    "fourier",
 ):
     import_module(f"npjit.ops.{_name}")

@@ -68,6 +68,8 @@ def weigh(block: Block, node: Node, weight: Weight) -> Node:
     """The 0-d node with another weight (a 0-d result is a NumPy scalar; x[..., 0] is a 0-d array)."""
     if node.type.weight is weight:
         return node
+    if node.op.kind is Kind.CONST:
+        return block.add(node.op, (), node.params, TensorType((), node.dtype, weight))
     identity = views.identity(node.shape)
     return block.add(kinds.VIEW, (node,), identity, TensorType(node.shape, node.dtype, weight))
 
@@ -149,11 +151,23 @@ def _require_fits(block: Block, node: Node, dtype: DType) -> None:
     """NEP 50: a Python int that does not fit the array's integer type is an OverflowError."""
     info = np.iinfo(dtype)
     if node.op.kind is not Kind.SIZE:
-        raise NotCaptured(f"a computed Python int meets an array of {dtype}")
+        _check_fits(block, node, info)
+        return
     sizes = block.sizes
     low = sizes.decide_le(int(info.min), node.params)
     if not low or (dtype != np.uint64 and not sizes.decide_le(node.params, int(info.max))):
         raise OverflowError(f"Python integer {sizes.actual(node.params)} out of bounds for {dtype}")
+
+
+def _check_fits(block: Block, node: Node, info: Any) -> None:
+    """A run-time check that a computed Python int lies in the range of an integer type."""
+    node = weigh(block, node, Weight.SCALAR)
+    ends = [(np.less_equal, max(int(info.min), -(2**63))), (np.greater_equal, int(info.max))]
+    for compare, end in ends:
+        if end < 2**63:
+            bound = constant(block, end, INT64)
+            ok = apply(block, kinds.UFUNCS[compare], [bound, node], BOOL)
+            block.add(kinds.CHECK, (ok,), "OverflowError: a Python int out of bounds", ok.type)
 
 
 @lru_cache(maxsize=4096)

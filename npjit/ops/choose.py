@@ -98,7 +98,7 @@ def nan_to_num(
     if not copy or array.dtype.kind == "c":
         raise NotCaptured("np.nan_to_num in place, or of complex numbers")
     if array.dtype.kind != "f":
-        return array_copy(array)
+        return array_copy(array) if array.ndim else array_copy(array)[()]
     info = np.finfo(array.dtype)
     top = info.max if posinf is None else posinf
     bottom = info.min if neginf is None else neginf
@@ -111,7 +111,7 @@ def nan_to_num(
     ):
         filler = build.cast(block, as_node(block, value), array.dtype)
         made = build.select(block, test.node, filler, made)
-    return fresh(block, build.weigh(block, made, array.weight))
+    return array_result(block, made)
 
 
 def array_copy(array: Tracer) -> Tracer:

@@ -19,6 +19,7 @@ from npjit.ops.kinds import function
 from npjit.ops.movement import read_shape
 from npjit.ops.namespace import creation
 from npjit.ops.operands import as_array, find_block
+from npjit.ops.sharing import in_order_of
 from npjit.ops.symint import size_of, wrap
 from npjit.ops.tracer import Tracer, as_node, fresh
 
@@ -126,9 +127,13 @@ def _like(name: str, fill: Any) -> None:
 
 
 def _in_order_of(model: Tracer, made: Tracer) -> Tracer:
-    """`made` has the memory order of `model`, as far as anybody asks (see npjit.ops.sharing)."""
-    made.cell.origin = model.cell.origin if model.window is None else model.node
-    return made
+    """`made` in the memory order of `model`."""
+    if made.ndim != model.ndim:
+        return made
+    if made.raw_shape != model.raw_shape:
+        made.cell.origin = model.node
+        return made
+    return fresh(made.block, in_order_of(made.block, made.node, model.node))
 
 
 _like("zeros_like", 0)
@@ -152,9 +157,9 @@ def full_like(
     require_plain(order, None)
     model = as_array(block, a)
     extents = model.raw_shape if shape is None else read_shape(shape)
-    made = _in_order_of(model, filled(block, 0, extents, dtype or model.dtype))
+    made = filled(block, 0, extents, dtype or model.dtype)
     made.write(as_node(block, fill_value))
-    return made
+    return _in_order_of(model, made)
 
 
 @function(np.full_like)

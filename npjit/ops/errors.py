@@ -18,7 +18,7 @@ class NotCaptured(BaseException):
     """
 
     def __init__(self, reason: str, where: str = "", passing: bool = False) -> None:
-        super().__init__(f"{where}: {reason}" if where else reason)
+        super().__init__(reason)
         self.reason = reason
         self.where = where
         self.passing = passing
@@ -26,6 +26,9 @@ class NotCaptured(BaseException):
         self.steps: tuple[Any, ...] = ()
         for trace in getattr(_active, "traces", ()):
             trace.spoiled = self
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.reason}" if self.where else self.reason
 
 
 def active_trace() -> Any:

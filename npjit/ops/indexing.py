@@ -274,7 +274,7 @@ def _advanced_get(array: Any, key: Any) -> Any:
     arrays = [k for k in keys if not _is_basic(k)]
     if any(_is_tracer(k) for k in arrays):
         raise NotCaptured("indexing by a traced array is not compiled")
-    numbers = [np.asarray(k) for k in arrays]
+    numbers = [np.asarray(k, np.int64 if isinstance(k, list) and not k else None) for k in arrays]
     if any(n.dtype.kind not in "iu" for n in numbers):
         raise IndexError("arrays used as indices must be of integer (or boolean) type")
     # basic keys first, the axes of index arrays kept whole

@@ -14,6 +14,7 @@ import numpy as np
 from npjit.core import view as views
 from npjit.core.graph import Block, Node, Weight
 from npjit.core.size import Size
+from npjit.core.view import At
 from npjit.ops import build
 from npjit.ops.kinds import function
 from npjit.ops.movement import part, ravel
@@ -32,8 +33,13 @@ def join(block: Block, parts: Sequence[Node], axis: int) -> Tracer:
         total = total + p.shape[axis]
     shape = (*first.shape[:axis], total, *first.shape[axis + 1 :])
     blank = build.constant(block, 0, first.dtype, Weight.ARRAY)
+    for p in parts:
+        if 0 not in p.shape and not is_c_ordered(block, p):
+            # any element of it: what the array is made of tells that its order is not known
+            corner = views.index(p.shape, [At(0)] * len(shape))
+            blank = build.view(block, p, corner)
+            break
     made = fresh(block, build.broadcast(block, blank, shape))
-    made.cell.origin = next((p for p in parts if not is_c_ordered(block, p)), first)
     place: Size = 0
     for p in parts:
         extent = p.shape[axis]

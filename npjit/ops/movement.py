@@ -14,13 +14,21 @@ import numpy as np
 
 from npjit.core import view as views
 from npjit.core.graph import Block, Weight
+from npjit.core.op import Kind
 from npjit.core.size import Shape, Size, floordiv, product
 from npjit.core.view import Cut, View
 from npjit.ops import build
 from npjit.ops.errors import NotCaptured
 from npjit.ops.kinds import attribute, function
-from npjit.ops.operands import as_array, find_block, listed_axes, one_axis
-from npjit.ops.sharing import has_gaps, reshape_copies, share_reshaped, share_unwritten
+from npjit.ops.operands import array_result, as_array, find_block, is_scalar, listed_axes, one_axis
+from npjit.ops.sharing import (
+    has_gaps,
+    is_c_ordered,
+    reshape_copies,
+    root_of,
+    share_reshaped,
+    share_unwritten,
+)
 from npjit.ops.tracer import Tracer, fresh, plain_size
 
 # ---------------------------------------------------------------- reshape
@@ -107,9 +115,13 @@ def ravel(a: Any, order: Any = "C") -> Tracer:
     """np.ravel; unlike reshape it copies whatever is not contiguous."""
     flat = reshape(a, (-1,), _letter(order))
     array = as_array(flat.block, a)
-    if order == "C" and flat.cell.parent is not None and has_gaps(array):
-        return fresh(flat.block, flat.node)
-    return flat
+    if order != "C" or array.weight is not Weight.ARRAY:
+        return flat
+    copied = fresh(flat.block, flat.node)
+    if is_c_ordered(flat.block, root_of(array.cell).origin):
+        return copied if has_gaps(array) else flat
+    strided = array.window is None and array.cell.origin.op.kind is Kind.INPUT
+    return copied if strided else share_unwritten(array, copied)
 
 
 @function("flatten")
@@ -239,7 +251,8 @@ def squeeze(a: Any, axis: Any = None) -> Tracer:
         if not all(sizes.decide_eq(shape[i], 1) for i in axes):
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
     if array.weight is not Weight.ARRAY:
-        return array
+        # a NumPy scalar has this method, a Python number becomes an array
+        return array if is_scalar(a) else array_result(array.block, array.node)
     return array.through(views.squeeze(shape, axes))
 
 

@@ -47,6 +47,13 @@ def as_array(block: Block, value: Any) -> Tracer:
     return tracer
 
 
+def is_scalar(value: Any) -> bool:
+    """Whether a value is a NumPy scalar, traced or not."""
+    if type(value) is Tracer:
+        return value.weight is Weight.SCALAR
+    return isinstance(value, np.generic)
+
+
 def one_axis(axis: Any, ndim: int) -> int:
     """An axis counted from the front; AxisError when out of range."""
     return normalize_axis_index(operator.index(axis), ndim)

@@ -17,6 +17,7 @@ from npjit.core.graph import Block, Node
 from npjit.core.op import Op
 from npjit.core.size import Shape, product
 from npjit.ops import build
+from npjit.ops.errors import NotCaptured
 from npjit.ops.gating import gate
 from npjit.ops.kinds import UFUNCS, function, reduction
 from npjit.ops.operands import as_array, deliver, dtype_of, find_block, is_set, many_axes, result
@@ -303,6 +304,8 @@ def _reduce_form(of: Callable[..., Any], takes_dtype: bool) -> Callable[..., Any
         named = {"axis": axis, "out": out, "keepdims": keepdims, "where": where}
         if takes_dtype:
             named["dtype"] = dtype
+        elif dtype is not None:
+            raise NotCaptured("ufunc.reduce with dtype=")
         if of not in (any_, all_):
             named["initial"] = initial
         return of(array, **named)
@@ -327,6 +330,8 @@ def count_along(a: Tracer, axes: tuple[int, ...]) -> Any:
 def logaddexp_reduce(array: Any, axis: Any = 0, keepdims: Any = False) -> Any:
     """np.logaddexp.reduce, shifted by the largest element."""
     a = as_array(find_block(array), array)
+    kind = np.logaddexp.resolve_dtypes((None, a.dtype, None), reduction=True)[0]
+    a = a.astype(kind, copy=False)
     top = np.max(a, axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0)
     total = np.log(np.sum(np.exp(a - top), axis=axis, keepdims=True)) + top

@@ -18,6 +18,7 @@ from npjit.ops.operands import (
     listed_axes,
     one_axis,
 )
+from npjit.ops.sharing import in_order_of
 from npjit.ops.symint import is_int, size_of
 from npjit.ops.tracer import Tracer, fresh
 
@@ -34,9 +35,10 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
         if len(axes) != 1:
             raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
         axes = axes * len(shifts)
+    rolled = array
     for places, i in zip(shifts, axes, strict=True):
-        array = _rolled(array, size_of(places), i)
-    return fresh(array.block, array.node)
+        rolled = _rolled(rolled, size_of(places), i)
+    return fresh(array.block, in_order_of(array.block, rolled.node, array.node))
 
 
 def _rolled(array: Tracer, places: Size, axis: int) -> Tracer:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from weakref import ref
 
+import numpy as np
+
 from npjit.core.assume import Assumptions, Unknown
 from npjit.core.graph import Block, Node, TensorType, Weight
 from npjit.core.layout import contiguous_strides
@@ -107,6 +109,8 @@ def has_gaps(array: Tracer) -> bool:
 
 def _merges(sizes: Assumptions, old: list[tuple[Size, Size]], new: list[Size]) -> bool:
     """NumPy's rule: axes that the new shape splits or joins must follow each other without gaps."""
+    if any(n == 0 for n, _ in old):
+        return True
     new = list(new)
     while old and new:
         extent, stride = old.pop(0)
@@ -141,11 +145,33 @@ def is_c_ordered(block: Block, node: Node) -> bool:
             pending.append(n.args[0])
         elif kind in (Kind.ELEMENTWISE, Kind.REDUCE):
             pending += n.args
-        elif kind in (Kind.CELL, Kind.UPDATE):
+        elif kind in (Kind.CELL, Kind.UPDATE, Kind.SCATTER):
             pending.append(n.args[0])
         elif kind not in (Kind.CONST, Kind.SIZE, Kind.IOTA, Kind.RESHAPE):
             return False
     return True
+
+
+def _laid_out(value: np.ndarray, model: np.ndarray) -> np.ndarray:
+    made = np.empty_like(model, dtype=value.dtype)
+    made[...] = value
+    return made
+
+
+IN_ORDER_OF = kinds.elementwise(
+    _laid_out,
+    "{0}",
+    name="in_order_of",
+    complex_c=("{0r}", "{0i}"),
+    vjp=lambda g, y, value, model: [g],
+)
+
+
+def in_order_of(block: Block, value: Node, model: Node) -> Node:
+    """The value in the memory order of a model of its shape: what is made of it will follow that order."""
+    if is_c_ordered(block, model):
+        return value
+    return build.apply(block, IN_ORDER_OF, [value, model], value.dtype)
 
 
 def keeps_order(view: View) -> bool:

@@ -75,9 +75,13 @@ class Cell:
 
     def write(self, view: View | None, value: Node) -> None:
         """A new version in which the elements under `view` (None: all) are `value`, already cast and broadcast."""
+        from npjit.ops.sharing import is_c_ordered
+
         self.require_writable()
         block = self.block
-        if view is None and not self.argument and not block.depth:
+        replaced = view is None and not self.argument and not block.depth
+        # the storage keeps its own memory order, whatever the value's
+        if replaced and is_c_ordered(block, self.origin) and is_c_ordered(block, value):
             self.node = value
             self.owned = False
             return
@@ -99,6 +103,19 @@ class Cell:
     def is_followed(self) -> bool:
         """Whether a child sees what is written to its parent."""
         return False
+
+
+def _of_numpy(get: Callable[[Any], Any]) -> property:
+    """An attribute that Python numbers do not have, though npjit's own code may ask for it."""
+
+    def checked(self: Tracer) -> Any:
+        # the globals of traced code are no plain dictionary
+        if self.weight is Weight.WEAK and type(sys._getframe(1).f_globals) is not dict:
+            kind = self.__class__.__name__
+            raise AttributeError(f"'{kind}' object has no attribute '{get.__name__}'")
+        return get(self)
+
+    return property(checked, doc=get.__doc__)
 
 
 class Tracer:
@@ -139,27 +156,27 @@ class Tracer:
     def raw_shape(self) -> Any:
         return self.window.shape if self.window is not None else self.cell.type.shape
 
-    @property
+    @_of_numpy
     def shape(self) -> tuple[Any, ...]:
         return tuple(wrap(self.block, s) for s in self.raw_shape)
 
-    @property
+    @_of_numpy
     def dtype(self) -> np.dtype[Any]:
         return self.cell.type.dtype
 
-    @property
+    @_of_numpy
     def ndim(self) -> int:
         return len(self.raw_shape)
 
-    @property
+    @_of_numpy
     def size(self) -> Any:
         return wrap(self.block, build.element_count(self.raw_shape))
 
-    @property
+    @_of_numpy
     def itemsize(self) -> int:
         return self.dtype.itemsize
 
-    @property
+    @_of_numpy
     def nbytes(self) -> Any:
         return self.size * self.itemsize
 
@@ -192,11 +209,19 @@ class Tracer:
             raise AttributeError(f"'{kind.__name__}' object has no attribute '{name}'")
         attribute = kinds.ATTRIBUTES.get(name)
         if attribute is not None:
-            return _guarded(attribute, self)
+            return self._like(_guarded(attribute, self))
         method = kinds.METHODS.get(name)
         if method is None:
             raise NotCaptured(f"the array method .{name} is not compiled", _where())
-        return lambda *args, **kwargs: _guarded(method, self, *args, **kwargs)
+        return lambda *args, **kwargs: self._like(_guarded(method, self, *args, **kwargs))
+
+    def _like(self, result: Any) -> Any:
+        """What a scalar's method gives: 0-d results are scalars again."""
+        if self.weight is Weight.ARRAY or type(result) is not Tracer or result.raw_shape:
+            return result
+        if result.weight is not Weight.ARRAY:
+            return result
+        return fresh(self.block, build.weigh(self.block, result.node, Weight.SCALAR))
 
     # ------------------------------------------------------------ Python's protocols
 
@@ -461,6 +486,8 @@ def _deliver(block: Block, result: Any, out: Any, where: Any) -> Any:
         if not np.can_cast(value.dtype, target.dtype, "same_kind"):
             raise TypeError("Cannot cast ufunc output")
         value = build.select(block, mask, build.cast(block, value, target.dtype), target.node)
+    if len(value.shape) > target.ndim:
+        raise ValueError("non-broadcastable output operand")
     target.write(value, "same_kind")
     return target
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from npjit.core.graph import Graph, Node
-from npjit.core.op import Kind, Op
+from npjit.core.op import CONTROL, Kind, Op
 from npjit.core.view import identity
 from npjit.schedule.split import Axes, row_axes
 
@@ -26,10 +26,10 @@ FOREVER = 1 << 60
 _VERSIONS = (Kind.INPUT, Kind.CELL, Kind.UPDATE)
 # computed by steps of their own, from arrays in memory
 CALLS = (Kind.SCAN, Kind.SCATTER, Kind.EXTERN)
-_STEPS = (Kind.CONTRACT, *CALLS, Kind.RESULT)
+STEPS = (Kind.CONTRACT, *CALLS, Kind.RESULT, Kind.BIND)
 _SCHEDULED = (
     *_VERSIONS,
-    *_STEPS,
+    *STEPS,
     Kind.CONST,
     Kind.SIZE,
     Kind.IOTA,
@@ -40,6 +40,7 @@ _SCHEDULED = (
     Kind.PAD,
     Kind.GATHER,
     Kind.CHECK,
+    *CONTROL,
 )
 
 
@@ -60,8 +61,10 @@ class Program:
     position: dict[Node, int] = field(default_factory=dict)
     # a version -> the node whose buffer holds it
     base: dict[Node, Node] = field(default_factory=dict)
-    # a version -> the update that overwrites it
+    # a version -> the update, or the loop or branch, that overwrites it
     killer: dict[Node, Node] = field(default_factory=dict)
+    # a version -> the next one
+    successor: dict[Node, Node] = field(default_factory=dict)
     horizon: dict[Node, int] = field(default_factory=dict)
     # the axes along which a reduction's result is broadcast in a node
     rows: dict[Node, Axes] = field(default_factory=dict)
@@ -96,16 +99,41 @@ def read_program(graph: Graph) -> Program:
 def _add_version(program: Program, n: Node) -> None:
     if n.op.kind in (Kind.INPUT, Kind.CELL):
         program.base[n] = n
-    if n.op.kind is Kind.CHECK:
+    if n.op.kind in (Kind.CHECK, Kind.BIND):
         program.stored.add(n.args[0])
-    if n.op.kind is Kind.UPDATE:
+    if n.op.kind in (Kind.UPDATE, Kind.SCATTER):
         old = n.args[0]
-        if old not in program.base or old in program.killer:
-            raise NotScheduled("an update of a value that is no cell's last version", n.where)
-        program.base[n] = program.base[old]
-        program.killer[old] = n
-        if program.base[n].op.kind is Kind.CELL:
-            program.stored.add(program.base[n])
+        _overwrite(program, old, n)
+        _succeed(program, old, n)
+    if n.op.kind in CONTROL:
+        for old in written_arguments(n):
+            _overwrite(program, old, n)
+    if n.op.kind is Kind.RESULT and n.args[0].op.kind in CONTROL:
+        _succeed(program, written_arguments(n.args[0])[n.params], n)
+
+
+def written_arguments(n: Node) -> list[Node]:
+    """The versions that the bodies of a loop or branch overwrite."""
+    inputs = inputs_of(n)
+    return [inputs[p] for p in n.params.written]
+
+
+def inputs_of(n: Node) -> tuple[Node, ...]:
+    """The arguments of a loop or branch that are its bodies' inputs."""
+    return n.args[1:] if n.op.kind is Kind.COND else n.args
+
+
+def _overwrite(program: Program, old: Node, by: Node) -> None:
+    if old not in program.base or old in program.killer:
+        raise NotScheduled("an update of a value that is no cell's last version", by.where)
+    program.killer[old] = by
+    if program.base[old].op.kind is Kind.CELL:
+        program.stored.add(program.base[old])
+
+
+def _succeed(program: Program, old: Node, new: Node) -> None:
+    program.base[new] = program.base[old]
+    program.successor[old] = new
 
 
 def _write_back(graph: Graph, program: Program) -> None:
@@ -115,8 +143,8 @@ def _write_back(graph: Graph, program: Program) -> None:
         if program.base.get(last) is target:
             continue
         version = target
-        while version in program.killer:
-            version = program.killer[version]
+        while version in program.successor:
+            version = program.successor[version]
         write = Node(WRITE, (version, last), identity(target.shape), target.type, last.where)
         program.nodes.append(write)
         _add_version(program, write)
@@ -125,8 +153,11 @@ def _write_back(graph: Graph, program: Program) -> None:
 def _place_output(program: Program, behind: dict[Node, list[Node]], number: int, out: Node) -> None:
     kind = out.op.kind
     holder = program.base.get(out, out)
-    taken = holder in program.results and (kind in _VERSIONS or kind in _STEPS)
-    if kind is Kind.INPUT or holder.op.kind is Kind.INPUT or out in program.killer or taken:
+    taken = holder in program.results and (kind in _VERSIONS or kind in STEPS)
+    # a number that a loop carries stays in a register, and is copied out at the end
+    carried = kind is Kind.RESULT and out in program.base and not out.shape
+    is_input = kind is Kind.INPUT or holder.op.kind is Kind.INPUT
+    if is_input or carried or out in program.killer or taken:
         copy = program.copy_of(out)
         behind.setdefault(out, []).append(copy)
         holder = copy
@@ -142,8 +173,9 @@ def _find_horizons(program: Program) -> None:
         horizon = FOREVER
         if n in program.killer:
             horizon = position[program.killer[n]]
-        if n.op.kind not in (Kind.INPUT, Kind.UPDATE, *_STEPS):
+        if n.op.kind not in (Kind.INPUT, Kind.UPDATE, *STEPS, *CONTROL):
             horizon = min([horizon, *(seen[a] for a in n.args)])
         program.horizon[n] = horizon
         kept = n in program.stored and n not in program.base
-        seen[n] = FOREVER if kept or n.op.kind in _STEPS else horizon
+        own = n.op.kind in STEPS and n not in program.base
+        seen[n] = FOREVER if kept or own else horizon

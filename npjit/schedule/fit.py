@@ -11,9 +11,11 @@ changes here.
 from __future__ import annotations
 
 from npjit.core.graph import Node
-from npjit.core.op import Kind
+from npjit.core.op import CONTROL, Kind
+from npjit.schedule.cells import CALLS
 from npjit.schedule.group import Group
 from npjit.schedule.index import Index, labels_of
+from npjit.schedule.merge import MOST_REDUCTIONS
 from npjit.schedule.pull import arguments, is_distinct
 from npjit.schedule.walk import Uses, Walk
 
@@ -32,9 +34,12 @@ def can_compute(walk: Walk, n: Node, group: Group, indices: list[Index]) -> bool
     if group.first > walk.program.horizon[n] and n.op.kind is not Kind.CELL:
         return False
     if group.step is not None:
-        return n.op.kind in (Kind.VIEW, Kind.RESHAPE) and _is_matrix_view(n, indices)
+        if n.op.kind not in (Kind.VIEW, Kind.RESHAPE) or group.step.op.kind in CONTROL:
+            return False
+        return group.step.op.kind in CALLS or _is_matrix_view(n, indices)
     if n.op.kind is Kind.REDUCE:
-        return len(indices) == 1 and _can_reduce(group, indices[0])
+        full = len(group.reduces) >= MOST_REDUCTIONS and n not in group.reduces
+        return len(indices) == 1 and not full and _can_reduce(group, indices[0])
     if n.op.kind is Kind.ELEMENTWISE and n.op.cost >= DEAR and _is_spread(group, indices):
         return False
     return all(arguments(n, index) is not None for index in indices)

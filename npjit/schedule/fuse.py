@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from npjit.core.graph import Node, TensorType
-from npjit.core.op import Kind
+from npjit.core.graph import Node, TensorType, Weight
+from npjit.core.op import CONTROL, Kind
 from npjit.core.view import transpose
-from npjit.schedule.cells import COPY, Program
+from npjit.schedule.cells import CALLS, COPY, Program, written_arguments
 from npjit.schedule.fit import can_compute, can_leave, can_root, suits_outer, why_stored
 from npjit.schedule.group import Group, Labels, Reduced, Root, depends
 from npjit.schedule.index import Index, labels_of, plain, rename
@@ -30,6 +30,8 @@ from npjit.schedule.walk import StridesOf, Uses, Walk, show
 REPEAT_LIMIT = 16
 
 _FREE = (Kind.VIEW, Kind.RESHAPE, Kind.PAD, Kind.CELL, Kind.CONST, Kind.SIZE, Kind.IOTA, Kind.INPUT)
+# steps that may go wrong where an earlier check fails
+_CHECKED = CONTROL | {Kind.BIND}
 _SHARED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.GATHER, Kind.CELL)
 
 
@@ -62,6 +64,8 @@ class _Fuser:
         self.checks: list[Group] = []
         self.writers: list[Group] = []  # groups that update an input
         self.inputs: list[Node] = []
+        # groups of calls with several results, some of which have been visited
+        self.calls: dict[Node, Group] = {}
 
     def visit(self, n: Node) -> None:
         """Decide about one node, all of whose uses are known."""
@@ -76,6 +80,16 @@ class _Fuser:
             self._visit_update(n, uses)
         elif kind is Kind.CONTRACT:
             self._visit_contract(n, uses)
+        elif kind is Kind.RESULT and n in self.program.base:
+            self._visit_version(n, uses)
+        elif kind in CONTROL:
+            self._visit_control(n)
+        elif kind is Kind.BIND:
+            self._visit_bind(n, uses)
+        elif kind is Kind.RESULT:
+            self._visit_result(n, uses)
+        elif kind in CALLS:
+            self._visit_call(n, uses)
         elif kind is Kind.CHECK:
             self._visit_check(n)
         elif uses or n in self.program.stored:
@@ -181,6 +195,8 @@ class _Fuser:
                 self.program.stored.add(value)
                 walk.apart.add(value)
         walk.need(value, group, at)
+        for b in n.args[2:]:
+            walk.need(b, group, ())
         self._complete_first(n)
         walk.load_all(n, walk.meet(n, uses) if len(uses) > 1 else uses)
         if self.program.base[n].op.kind is Kind.INPUT:
@@ -189,7 +205,7 @@ class _Fuser:
     def _complete_first(self, version: Node) -> None:
         """The update that overwrites part of this version waits for all of it."""
         killer = self.program.killer.get(version)
-        if killer is not None:
+        if killer is not None and version in self.walk.home:
             self.walk.home[killer].run_after(self.walk.home[version])
 
     def _write_late(self, group: Group) -> None:
@@ -198,6 +214,47 @@ class _Fuser:
         for check in self.checks:
             if not depends(check, group):
                 group.run_after(check)
+
+    # -- loops and branches
+
+    def _visit_version(self, n: Node, uses: Uses) -> None:
+        """What a loop or branch has made of a storage cell."""
+        self.walk.home[n] = self._control_group(n.args[0])
+        self._complete_first(n)
+        self.walk.load_all(n, uses)
+
+    def _control_group(self, n: Node) -> Group:
+        group = self.walk.home.get(n)
+        if group is None:
+            group = self.walk.home[n] = self.walk.new_group(n)
+            group.step = n
+        return group
+
+    def _visit_control(self, n: Node) -> None:
+        """A step of its own: the bodies read their inputs from memory, and write cells in place."""
+        walk = self.walk
+        group = self._control_group(n)
+        # reading a version that the bodies overwrite takes a copy
+        walk.apart.add(n)
+        written = written_arguments(n)
+        for a in n.args:
+            if a in written and n.args.count(a) == 1:
+                continue
+            axes = walk.labels.axes(a.shape)
+            walk.need(a, group, () if a.op.kind is Kind.BIND else plain(a.shape, axes))
+        if any(self.program.base[a].op.kind is Kind.INPUT for a in written):
+            self._write_late(group)
+
+    def _visit_bind(self, n: Node, uses: Uses) -> None:
+        """The variable has its value before all that is sized by it."""
+        walk = self.walk
+        group = walk.new_group(n)
+        group.step = n
+        walk.home[n] = group
+        walk.apart.add(n.args[0])
+        walk.need(n.args[0], group, ())
+        for g in uses:
+            g.run_after(group)
 
     # -- steps that are no kernels
 
@@ -241,6 +298,58 @@ class _Fuser:
         self.program.stored.add(turned)
         return [(n.args[0], first), (turned, letters)]
 
+    def _visit_result(self, n: Node, uses: Uses) -> None:
+        """One of several results: the call stores it."""
+        call = n.args[0]
+        group = self.calls.get(call)
+        if group is None:
+            group = self.calls[call] = self.walk.new_group(call)
+            group.step = call
+        group.results = (n, *group.results)
+        self.walk.home[n] = group
+        self.walk.load_all(n, uses)
+
+    def _visit_call(self, n: Node, uses: Uses) -> None:
+        """A row that reads whole arrays, through their views. A scatter changes its first argument
+        in place, as an update does."""
+        walk = self.walk
+        group = self.calls.pop(n, None) or walk.new_group(n)
+        if group.step is None:
+            group.step = n
+            group.results = (n,)
+            walk.home[n] = group
+            self._complete_first(n)
+            walk.load_all(n, uses)
+        in_place = n.op.kind is Kind.SCATTER
+        given = [self._in_memory(n, a) for a in (n.args[1:] if in_place else n.args)]
+        found = [plain(a.shape, walk.labels.axes(a.shape)) for a in given]
+        group.arguments, group.operands = tuple(given), tuple(found)
+        for a, index in zip(given, found, strict=True):
+            walk.need(a, group, index)
+        if in_place and self.program.base[n].op.kind is Kind.INPUT:
+            self._write_late(group)
+        if n.op.raises:
+            self._go_first(group)
+        for a in given:
+            if a not in n.args:
+                self.visit(a)
+
+    def _in_memory(self, call: Node, n: Node) -> Node:
+        """An argument of a call; a copy of it when it is a number, or a view of what the call
+        changes."""
+        source = n
+        while source.op.kind in (Kind.VIEW, Kind.RESHAPE):
+            source = source.args[0]
+        own = self.program.base.get(call)
+        changed = own is not None and self.program.base.get(source) is own
+        if not changed and (n.op.kind is not Kind.INPUT or n.type.weight is Weight.ARRAY):
+            return n
+        copy = self.program.copy_of(n)
+        self.program.position[copy] = self.program.position[call]
+        self.program.horizon[copy] = self.program.horizon[n]
+        self.program.stored.add(copy)
+        return copy
+
     def _visit_check(self, n: Node) -> None:
         """A step that gathers behind it and writes to the caller's memory wait for."""
         walk = self.walk
@@ -249,9 +358,16 @@ class _Fuser:
         walk.apart.add(n.args[0])
         walk.need(n.args[0], group, ())
         for g in walk.alive():
-            if g.gathers or g in self.writers:
+            if g.gathers or (g.step is not None and g.step.op.kind in _CHECKED):
                 g.run_after(group)
-        self.checks.append(group)
+        self._go_first(group)
+
+    def _go_first(self, check: Group) -> None:
+        """A step that may stop the plan comes before all that writes to the caller's memory."""
+        for g in self.writers:
+            if not depends(check, g):
+                g.run_after(check)
+        self.checks.append(check)
 
     # -- the end
 

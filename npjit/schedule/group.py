@@ -83,6 +83,8 @@ class Group:
     # of a step: its arguments, where they are read, and the axes that a contraction's letters name
     arguments: tuple[Node, ...] = ()
     operands: tuple[Index, ...] = ()
+    # of a call: the nodes that it stores
+    results: tuple[Node, ...] = ()
     letters: dict[str, int | None] = field(default_factory=dict)
     # reads memory at computed places, so that checks must have been made before
     gathers: bool = False

@@ -131,7 +131,8 @@ class Items:
             within = tuple(w for w in within if w.label in (self.group.outer or ()))
         found = arguments(n, index, inner)
         assert found is not None, f"{n} cannot be computed at {index}"
-        pairs = list(zip(n.args, found, strict=True))
+        # further arguments are BIND nodes, which have run before
+        pairs = list(zip(n.args, found, strict=False))
         if n.op.kind is Kind.GATHER:
             pairs = pairs[1:]
         return [(a, at, within) for a, at in pairs]

@@ -6,13 +6,13 @@ kernel, the memories it touches, scalar inputs and sizes of this launch.
 Items (see `items`) are put into phases by their stage. Softmax over rows: the maximum is a
 reduction of stage 0, the sum of exponentials of stage 1, the store belongs to stage 2. A value per
 outer index goes to a phase without axes; one that several loops need is computed again in each, or
-kept in a row buffer when that is dear.
+kept in memory when that is dear (see `keep`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from npjit.core.graph import Node
 from npjit.core.size import Size
@@ -20,12 +20,9 @@ from npjit.schedule.cells import Program
 from npjit.schedule.group import Group, Labels, Root
 from npjit.schedule.index import labels_of, rename
 from npjit.schedule.items import Item, Items, Memory
+from npjit.schedule.keep import Keeper, Loop
 from npjit.schedule.kernel import Access, Apply, Buffer, Inside, Instr, Kernel, Load, Reduce, Store
-from npjit.schedule.nest import Body, Draft, finish, nested, unit_votes
-
-# work (in additions) from which a value of an earlier loop over the row is kept instead of computed
-# again
-KEEP_LIMIT = 8
+from npjit.schedule.nest import Body, Draft, finish, nested
 
 
 @dataclass(frozen=True)
@@ -36,19 +33,6 @@ class Lowered:
     memories: tuple[Memory, ...]
     scalars: tuple[Node, ...]
     sizes: tuple[Size, ...]
-
-
-@dataclass(eq=False)
-class _Loop:
-    """A phase in the making: `values` are the items emitted in it, `ends` the stores behind
-    them."""
-
-    stage: int
-    axes: tuple[int, ...]
-    values: dict[int, None] = field(default_factory=dict)
-    reductions: list[int] = field(default_factory=list)
-    ends: list[tuple[Access, int]] = field(default_factory=list)
-    kept: dict[int, Access] = field(default_factory=dict)
 
 
 def lower(
@@ -76,15 +60,14 @@ class _Lowering:
         self.items = self.maker.items
         self.outer = frozenset(group.outer_axes())
         self.stores: list[tuple[Access, int, frozenset[int]]] = []
-        self.loops: list[_Loop] = []
-        self.plain: dict[int, _Loop] = {}  # the phase without axes of each stage
-        self.rows: list[Buffer] = []
-        self.work: list[int] = []
+        self.loops: list[Loop] = []
+        self.plain: dict[int, Loop] = {}  # the phase without axes of each stage
 
     def run(self) -> Lowered:
         for node, root in self.group.roots.items():
             self._add_root(node, root)
-        self.work = self._measure()
+        self.accesses = self._accesses()
+        self.keeper = Keeper(self.maker, self.outer, self.accesses)
         self._choose_loops()
         for loop in sorted(self.loops, key=lambda p: p.stage):
             for number in (*loop.reductions, *(number for _, number in list(loop.ends))):
@@ -128,22 +111,23 @@ class _Lowering:
             loop = self._loop(stage, tuple(a for a in self.group.axes if a in inner))
             loop.ends.extend(waiting)
 
-    def _loop(self, stage: int, axes: tuple[int, ...], ordered: bool = False) -> _Loop:
+    def _loop(self, stage: int, axes: tuple[int, ...], ordered: bool = False) -> Loop:
         """The loop over these axes; `ordered`: in just this order."""
         for loop in self.loops:
-            same = loop.axes == axes if ordered else frozenset(loop.axes) == frozenset(axes)
-            if loop.stage == stage and same:
+            if loop.stage != stage:
+                continue
+            if loop.axes == axes if ordered else frozenset(loop.axes) == frozenset(axes):
                 return loop
-        loop = _Loop(stage, axes)
+        loop = Loop(stage, axes)
         self.loops.append(loop)
         return loop
 
-    def _plain(self, stage: int) -> _Loop:
-        return self.plain.setdefault(stage, _Loop(stage, ()))
+    def _plain(self, stage: int) -> Loop:
+        return self.plain.setdefault(stage, Loop(stage, ()))
 
     # -- where each value is computed
 
-    def _phase_of(self, item: Item, loop: _Loop) -> _Loop:
+    def _phase_of(self, item: Item, loop: Loop) -> Loop:
         """The loop itself; the phase without axes for a value per outer index. What depends on no
         axis and no reduction is computed wherever it is used: a printer keeps it out of the
         loops."""
@@ -151,7 +135,7 @@ class _Lowering:
             return loop
         return self._plain(item.stage)
 
-    def _emit(self, number: int, loop: _Loop) -> None:
+    def _emit(self, number: int, loop: Loop) -> None:
         """Put an item and what it needs into the phases they belong to."""
         stack = [(number, loop, False)]
         while stack:
@@ -165,66 +149,12 @@ class _Lowering:
                 continue
             if ready:
                 place.values[k] = None
+                self.keeper.note(k, place)
                 continue
-            if place.axes and self._keep(k, place):
+            if place.axes and self.keeper.keeps(k, place):
                 continue
             stack.append((k, place, True))
             stack.extend((a, place, False) for a in reversed(item.args))
-
-    def _keep(self, number: int, loop: _Loop) -> bool:
-        """Read a dear value from a row buffer that an earlier loop over the same axes fills."""
-        item = self.items[number]
-        if not self.outer or isinstance(item.instr, Load | Reduce) or not item.axes - self.outer:
-            return False
-        if self.work[number] < KEEP_LIMIT:
-            return False
-        for earlier in self.loops:
-            before = earlier.stage < loop.stage and number in earlier.values
-            if not before or frozenset(earlier.axes) != frozenset(loop.axes):
-                continue
-            if self._row_runs_inside(loop):
-                loop.kept[number] = self._row(number, earlier)
-                return True
-        return False
-
-    def _row(self, number: int, earlier: _Loop) -> Access:
-        """A row buffer that `earlier` fills with this value."""
-        for access, value in earlier.ends:
-            if value == number and access.buffer < 0:
-                return access
-        axes = self._nest(earlier)
-        strides: list[tuple[int, Size]] = []
-        length: Size = 1
-        for axis in reversed(axes):
-            strides.append((axis, length))
-            length = length * self.labels.extents[axis]
-        self.rows.append(Buffer(self.items[number].dtype, "row", length))
-        access = Access(-len(self.rows), tuple(sorted(strides)))
-        earlier.ends.append((access, number))
-        return access
-
-    def _row_runs_inside(self, loop: _Loop) -> bool:
-        """Whether memory runs along the loop rather than along an outer axis (there a row would be
-        a strip)."""
-        votes = unit_votes(self._accesses())
-        if not votes:
-            return True
-        along = max(votes.values())
-        return any(votes.get(a, 0) == along for a in loop.axes)
-
-    def _measure(self) -> list[int]:
-        """Cost of computing each inner value from its loads; values per outer index come for
-        nothing."""
-        work: list[int] = []
-        for item in self.items:
-            if not item.axes - self.outer:
-                work.append(0)
-            elif isinstance(item.instr, Apply):
-                below = item.instr.op.cost + sum(work[a] for a in item.args)
-                work.append(min(below, 1 << 20))
-            else:
-                work.append(1)
-        return work
 
     # -- the kernel
 
@@ -232,20 +162,22 @@ class _Lowering:
         loads = [i.instr.access for i in self.items if isinstance(i.instr, Load)]
         return [a for a, _, _ in self.stores] + loads
 
-    def _nest(self, loop: _Loop) -> list[int]:
+    def _nest(self, loop: Loop) -> list[int]:
         if any(_is_ordered(self.items[k]) for k in loop.reductions):
             return list(loop.axes)
-        return nested(loop.axes, self._accesses())
+        return nested(loop.axes, self.accesses)
 
     def _finish(self) -> Lowered:
         phases: list[tuple[list[int], Body]] = []
         count = 0
         numbers: dict[int, int] = {}
-        for loop in self._ordered():
+        order = self._ordered()
+        places = self.keeper.place(order)
+        for loop in order:
             body: Body = []
             local = dict(numbers)
-            for k, access in loop.kept.items():
-                body.append((count, Load(self._numbered(access, local), self.items[k].dtype)))
+            for k, row in loop.kept.items():
+                body.append((count, Load(self._numbered(places[row], local), row.dtype)))
                 local[k] = count
                 count += 1
             for k in loop.values:
@@ -254,12 +186,13 @@ class _Lowering:
                 if not loop.axes or isinstance(self.items[k].instr, Reduce):
                     numbers[k] = count
                 count += 1
-            for access, k in loop.ends:
+            ends = [*loop.ends, *((places[row], row.value) for row in loop.makes)]
+            for access, k in ends:
                 body.append((count, Store(self._numbered(access, local), local[k])))
                 count += 1
             phases.append((self._nest(loop), body))
         draft = Draft(
-            nested(self.group.outer_axes(), self._accesses()),
+            nested(self.group.outer_axes(), self.accesses),
             phases,
             self._buffers(phases),
             [n.dtype for n in self.maker.scalars],
@@ -268,7 +201,7 @@ class _Lowering:
         kernel, sizes = finish(draft)
         return Lowered(kernel, tuple(self.maker.memories), tuple(self.maker.scalars), sizes)
 
-    def _ordered(self) -> list[_Loop]:
+    def _ordered(self) -> list[Loop]:
         return sorted((*self.plain.values(), *self.loops), key=lambda p: (p.stage, bool(p.axes)))
 
     def _numbered(self, access: Access, values: Mapping[int, int]) -> Access:
@@ -303,7 +236,7 @@ class _Lowering:
         for k, (node, _) in enumerate(self.maker.memories):
             role = "in" if k not in written else "inout" if k in read else "out"
             found.append(Buffer(node.dtype, role))
-        return found + self.rows
+        return found + self.keeper.buffers
 
 
 def _is_ordered(item: Item) -> bool:

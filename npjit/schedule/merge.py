@@ -15,6 +15,9 @@ from npjit.schedule.index import Index, rename
 
 # a kernel that touches more arrays than this runs out of address registers and prefetch streams
 MOST_BUFFERS = 24
+# every reduction may need a loop of its own: text that is compiled anew for each long kernel, where
+# shorter ones are often equal
+MOST_REDUCTIONS = 16
 
 Pairs = dict[int, int]  # label of the absorbed group -> label of the kept one
 
@@ -26,6 +29,8 @@ def merge(labels: Labels, a: Group, b: Group, at_a: Index, at_b: Index) -> str:
     touched = {*a.loads, *a.roots, *b.loads, *b.roots}
     if len(touched) > MOST_BUFFERS:
         return f"together they touch more than {MOST_BUFFERS} arrays"
+    if len({*a.reduces, *b.reduces}) > MOST_REDUCTIONS:
+        return f"together they have more than {MOST_REDUCTIONS} reductions"
     pairs = _match(labels, at_a, at_b)
     if pairs is None:
         return "they read the shared value at different places"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from npjit.core.graph import Node
 from npjit.core.op import Kind
 from npjit.core.size import Size, bounds
-from npjit.schedule.cells import Program
+from npjit.schedule.cells import STEPS, Program
 from npjit.schedule.group import Labels
 from npjit.schedule.index import Index, Span
 from npjit.schedule.pull import arguments
@@ -40,7 +40,7 @@ def reads_what_it_writes(
         found = _arguments(labels, n, index)
         if found is None:
             return True
-        stack.extend(zip(n.args, found, strict=True))
+        stack.extend(zip(n.args, found, strict=False))
     return False
 
 
@@ -48,7 +48,7 @@ def _arguments(labels: Labels, n: Node, index: Index) -> list[Index] | None:
     if n.op.kind is Kind.REDUCE:
         base = n.args[0].shape
         return arguments(n, index, [labels.new(base[d]) for d in n.params])
-    if n.op.kind is Kind.CONTRACT:
+    if n.op.kind in STEPS:
         return []
     return arguments(n, index)
 

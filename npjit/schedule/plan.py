@@ -1,13 +1,13 @@
 """The plan: the ordered steps of a compiled graph, and where every value lives.
 
 A `Plan` is what a backend turns into a function. Its sizes are expressions over the variables of
-`sources`: extents and strides of inputs, and int inputs. Printing a plan gives the text that the
-plan cache keys use.
+`sources`: extents and strides of inputs, and int inputs. A plan prints as the text that
+`lower(...).as_text("kernels")` shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,8 +33,8 @@ class Source:
 
 @dataclass(frozen=True)
 class Place:
-    """Memory: space "input" or "output" with its number, or "arena" with number 0 and an offset in
-    bytes."""
+    """Memory: space "input" or "output" with its number, "arena" with number 0 and an offset in
+    bytes, or "local": one element in a variable of that number (see `Plan.locals`)."""
 
     space: str
     number: int
@@ -62,6 +62,10 @@ class Matrix:
     batch: tuple[Size, ...]
     row: Size
     column: Size
+
+    def __str__(self) -> str:
+        strides = ", ".join(text(s) for s in (*self.batch, self.row, self.column))
+        return f"{_place(self.place)}[{text(self.offset)}; {strides}]"
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,54 @@ class Call:
     results: tuple[tuple[int, Strided], ...]
 
 
-Step = Launch | Contract | Call | Check
+@dataclass(frozen=True)
+class Bind:
+    """From here on the size variable is the int64 at `place`."""
+
+    var: Var
+    place: Place
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The body, `trips` times, with `index` = 0, 1, ...; no further trip once the bool at one of
+    the `stops` is true."""
+
+    index: Var
+    trips: Size
+    body: tuple[Step, ...]
+    stops: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True)
+class While:
+    """The body as long as the test's steps leave a true bool at `condition`, and none at the
+    `stops`."""
+
+    test: tuple[Step, ...]
+    condition: Place
+    body: tuple[Step, ...]
+    stops: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True)
+class If:
+    """`then` where the bool at `condition` is true, else `other`."""
+
+    condition: Place
+    then: tuple[Step, ...]
+    other: tuple[Step, ...]
+
+
+Step = Launch | Contract | Call | Check | Bind | Loop | While | If
+
+
+@dataclass(frozen=True)
+class Save:
+    """The contents of an input, kept at `place` until no check can fail any more."""
+
+    input: int
+    place: Place
 
 
 @dataclass(frozen=True)
@@ -141,6 +192,15 @@ class OutputSpec:
     offset: Size = 0
     strides: tuple[Size, ...] = ()
 
+    def __str__(self) -> str:
+        shape = ", ".join(text(s) for s in self.shape)
+        if self.kind == "fresh":
+            return f"{self.dtype} [{shape}] {'C' if self.perm is None else self.perm}"
+        if self.kind == "input":
+            return f"input {self.input} itself"
+        strides = ", ".join(text(s) for s in self.strides)
+        return f"{self.dtype} [{shape}] in input {self.input}[{text(self.offset)}; {strides}]"
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -155,6 +215,9 @@ class Plan:
     sources: Mapping[Var, Source]
     # why nodes did not fuse, for `explain`
     refusals: tuple[str, ...] = ()
+    # the types of the variables that hold single elements
+    locals: tuple[DType, ...] = ()
+    saves: tuple[Save, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"plan, arena {text(self.arena)} bytes"]
@@ -169,11 +232,47 @@ class Plan:
         lines += [f"  guard {g}" for g in self.guards]
         for i, k in enumerate(self.kernels):
             lines.append(f"  k{i} = " + str(k).replace("\n", "\n  "))
-        lines += [f"  {_show(s)}" for s in self.steps]
+        lines += [f"  save input {s.input} at {_place(s.place)}" for s in self.saves]
+        lines += [f"  {line}" for s in self.steps for line in _lines(s)]
         return "\n".join(lines)
 
 
+def bodies(step: Step) -> tuple[tuple[Step, ...], ...]:
+    """The lists of steps inside a loop or branch."""
+    if isinstance(step, Loop):
+        return (step.body,)
+    if isinstance(step, While):
+        return (step.test, step.body)
+    return (step.then, step.other) if isinstance(step, If) else ()
+
+
+def every_step(steps: tuple[Step, ...]) -> Iterator[Step]:
+    """All steps, those inside loops and branches behind them."""
+    for step in steps:
+        yield step
+        for body in bodies(step):
+            yield from every_step(body)
+
+
+def _lines(step: Step) -> list[str]:
+    """A step as text; the steps inside it are indented."""
+    lines = [_show(step)]
+    for k, body in enumerate(bodies(step)):
+        lines += ["else" if isinstance(step, If) else "do"] if k else []
+        lines += [f"  {line}" for s in body for line in _lines(s)]
+    return lines
+
+
 def _show(step: Step) -> str:
+    if isinstance(step, Bind):
+        return f"{step.var.name} = {_place(step.place)}"
+    if isinstance(step, If):
+        return f"if {_place(step.condition)}"
+    if isinstance(step, Loop | While):
+        stops = "".join(f" until {_place(p)}" for p in step.stops)
+        if isinstance(step, While):
+            return f"while {_place(step.condition)}{stops}"
+        return f"for {step.index.name} < {text(step.trips)}{stops}"
     if isinstance(step, Launch):
         where = ", ".join(_place(p) for p in step.buffers)
         sizes = ", ".join(text(s) for s in step.sizes)

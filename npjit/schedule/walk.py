@@ -158,8 +158,10 @@ class Walk:
         if kind is Kind.GATHER:
             group.gathers = True
             self.program.stored.add(n.args[0])
-        for a, at in zip(n.args, found, strict=True):
+        for a, at in zip(n.args, found, strict=False):
             self.need(a, group, at, self.repeated[n])
+        for b in n.args[len(found) :]:  # BIND nodes
+            self.need(b, group, ())
 
     def load_all(self, n: Node, uses: Uses, but: Group | None = None) -> None:
         """Every user (but one) reads n from memory."""
@@ -175,7 +177,7 @@ class Walk:
         overwriter = self.home[killer].find() if killer is not None else None
         late = overwriter is not None and overwriter is not group and depends(group, overwriter)
         clash = overwriter is group and killer in self.apart
-        if late and n.op.kind is Kind.CELL:
+        if late and n.op.kind is Kind.CELL and group.step is None:
             self.compute(n, group, index)
             return
         if late or clash:
@@ -190,7 +192,7 @@ class Walk:
 
     def _is_addressable(self, group: Group, n: Node, index: Index) -> bool:
         found = address(index, n.shape, self.strides_of(n))
-        if found is None or group.step is None:
+        if found is None or group.step is None or group.step.op.kind is not Kind.CONTRACT:
             return found is not None
         # a library wants rows or columns of neighbouring elements
         return not found[1] or 1 in found[1].values()

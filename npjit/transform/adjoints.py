@@ -19,10 +19,11 @@ import numpy as np
 
 from npjit.core import view as views
 from npjit.core.graph import Block, Node, TensorType, Weight
-from npjit.core.op import Gather, Kind
+from npjit.core.op import CONTROL, Gather, Kind
 from npjit.core.size import Shape
 from npjit.core.view import Along, Cut, View
 from npjit.ops import build, kinds
+from npjit.ops.control import results
 from npjit.ops.errors import NotCaptured
 from npjit.ops.scatter import SCATTER_ADD
 from npjit.ops.tracer import Cell, Tracer, as_node
@@ -38,15 +39,21 @@ class NotDifferentiable(TypeError):
 
 
 def adjoint(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
-    """The gradients of the node's arguments, given that of its result."""
-    if node.op.kind is Kind.RESULT:
+    """The gradients of the node's `sources`, given that of its result."""
+    if node.op.kind is Kind.RESULT and node.args[0].op.kind in CONTROL:
         raise NotCaptured("the gradient of a traced loop or branch", node.where)
     rule = _ADJOINTS.get(node.op.kind)
     if rule is None:
         raise _missing(node)
     gradients = rule(block, node, g, wanted)
     # further arguments are indices, which have none
-    return [*gradients, *[None] * (len(node.args) - len(gradients))]
+    return [*gradients, *[None] * (len(sources(node)) - len(gradients))]
+
+
+def sources(node: Node) -> tuple[Node, ...]:
+    """The nodes that get the gradients of a node: its arguments, or those of the call that it is a result of."""
+    is_result = node.op.kind is Kind.RESULT and node.args[0].op.kind not in CONTROL
+    return node.args[0].args if is_result else node.args
 
 
 def wrap(block: Block, node: Node) -> Tracer:
@@ -86,6 +93,29 @@ def _reduce(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
     back = View(node.shape, tuple(Along(0, 1, axis) for axis in kept), x.shape)
     wide = [wrap(block, build.view(block, n, back)) for n in (g, node)]
     return _nodes(block, node.op.vjp(*wide, wrap(block, x), node.params))
+
+
+def _extern(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
+    if node.op.flat:
+        return [None] * len(node.args)
+    if node.op.vjp is None:
+        raise _missing(node)
+    args = [wrap(block, a) for a in node.args]
+    return _nodes(block, node.op.vjp(node.params, wrap(block, g), wrap(block, node), *args))
+
+
+def _result(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
+    """One of several results contributes to the gradients of their common arguments."""
+    (call,) = node.args
+    if call.op.flat:
+        return [None] * len(call.args)
+    if call.op.vjp is None:
+        raise _missing(call)
+    args = [wrap(block, a) for a in call.args]
+    types = call.op.types(call.params, *(a.type for a in call.args))
+    every = [wrap(block, n) for n in results(block, call, types)]
+    found = call.op.vjp(call.params, node.params, wrap(block, g), every, *args)
+    return _nodes(block, found)
 
 
 def _nodes(block: Block, values: Sequence[Any]) -> Gradients:
@@ -212,6 +242,8 @@ def _spread(node: Node, labels: str, x: Node, lx: str) -> View:
 _ADJOINTS: dict[Kind, Adjoint] = {
     Kind.ELEMENTWISE: _elementwise,
     Kind.REDUCE: _reduce,
+    Kind.EXTERN: _extern,
+    Kind.RESULT: _result,
     Kind.VIEW: _view,
     Kind.RESHAPE: _reshape,
     Kind.PAD: _pad_adjoint,

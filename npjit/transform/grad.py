@@ -25,7 +25,7 @@ from npjit.core.op import CONTROL
 from npjit.core.size import text
 from npjit.ops import build
 from npjit.ops.tracer import as_node
-from npjit.transform.adjoints import adjoint, wrap
+from npjit.transform.adjoints import adjoint, sources, wrap
 
 
 def backward(
@@ -74,13 +74,14 @@ def _active(block: Block, output: Node, wrt: set[Node]) -> dict[Node, None]:
 def _pull(block: Block, node: Node, g: Node, path: dict[Node, None]) -> list[tuple[Node, Node]]:
     """Gradients that `node` passes to its active arguments; new nodes carry its user's line."""
     start = len(block.nodes)
-    wanted = tuple(a in path for a in node.args)
+    given = sources(node)
+    wanted = tuple(a in path for a in given)
     gradients = adjoint(block, node, g, wanted)
     for made in block.nodes[start:]:
         made.where = node.where
     return [
         (a, value)
-        for a, want, value in zip(node.args, wanted, gradients, strict=True)
+        for a, want, value in zip(given, wanted, gradients, strict=True)
         if want and value is not None
     ]
 

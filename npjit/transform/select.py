@@ -41,7 +41,7 @@ def _short_chains(graph: Graph) -> set[Node]:
     """The cells and updates that become selections."""
     updates: dict[Node, list[Node]] = {}
     for n in graph.nodes:
-        if n.op.kind is Kind.UPDATE:
+        if n.op.kind in (Kind.UPDATE, Kind.SCATTER):
             updates.setdefault(n.args[0], []).append(n)
     kept = {*graph.outputs, *(n for _, n in graph.writes)}
     kept.update(a for n in graph.nodes if n.op.kind in CONTROL for a in n.args)
@@ -51,10 +51,14 @@ def _short_chains(graph: Graph) -> set[Node]:
         while len(updates.get(chain[-1], ())) == 1:
             chain += updates[chain[-1]]
         # with more arguments it is at an index that is known only when it runs: it costs one store
-        boxes = all(is_box(u.params) and len(u.args) == 2 for u in chain[1:])
+        boxes = all(_is_box(u) for u in chain[1:])
         if len(chain) <= LONGEST + 1 and boxes and kept.isdisjoint(chain):
             chosen.update(chain)
     return chosen
+
+
+def _is_box(update: Node) -> bool:
+    return update.op.kind is Kind.UPDATE and len(update.args) == 2 and is_box(update.params)
 
 
 def _selected(block: Block, update: Node, base: Node, value: Node) -> Node:

@@ -25,6 +25,8 @@ from npjit.transform.locate import APART, locate
 # an update with more readers stays: following each down a chain of updates costs their product
 MOST_READS = 64
 
+_UPDATES = (Kind.UPDATE, Kind.SCATTER)
+
 
 def remove_storage(graph: Graph) -> Graph:
     """The graph without the cells and updates that nothing needs."""
@@ -70,7 +72,7 @@ class _Search:
                 reads.append(user.params)
             elif user in self.removable and user.args[0] is n:
                 reads += self.passed[user]
-            elif user.op.kind in CONTROL or (user.op.kind is Kind.UPDATE and user.args[0] is n):
+            elif user.op.kind in CONTROL or (user.op.kind in _UPDATES and user.args[0] is n):
                 return None
             else:
                 reads.append(whole)

@@ -17,14 +17,16 @@ import hashlib
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from tests.cuda import nvrtc
 
-from npjit.backends.cuda_program import MatrixView, Preparation, Program
-from npjit.codegen.cuda_launch import Start
-from npjit.schedule.plan import Plan
+from npjit.backends.cuda_device import Region
+from npjit.backends.cuda_program import Program
+from npjit.core.op import Op
+from npjit.schedule.plan import Launch, Plan
+from tests.cuda import nvrtc
 
 HERE = Path(__file__).parent
 ARCHITECTURES = ("sm_80", "sm_90")
@@ -32,6 +34,8 @@ _COMMON = ["g++", "-std=c++17", "-O1", "-fPIC", "-ffp-contract=off", "-fwrapv"]
 _KERNEL = [
     *_COMMON,
     "-fno-strict-aliasing",
+    # shared memory is a library's own
+    "-fno-gnu-unique",
     "-fsanitize=thread,bounds",
     "--param=tsan-instrument-func-entry-exit=0",
     "-Wno-attributes",
@@ -107,7 +111,7 @@ class EmulatedDevice:
                     nvrtc.compile_functions(source, missing, architecture)
         return [self.known[source, n] for n in names]
 
-    def start(self, function: Any, grid: tuple[int, int], block: int, words: int) -> None:
+    def start(self, function: Any, grid: tuple[int, int], block: int, parameters: int) -> None:
         library, number, name = function
         library.emulator_forget()
         for memory in self.memories.values():
@@ -115,32 +119,31 @@ class EmulatedDevice:
             library.emulator_buffer(ctypes.c_void_p(memory.address), size)
         launch = getattr(library, f"start_{number}")
         launch.restype = ctypes.c_bool
-        if not launch(*grid, block, ctypes.c_void_p(words)):
+        if not launch(*grid, block, ctypes.c_void_p(parameters)):
             library.emulator_fault.restype = ctypes.c_char_p
             raise Fault(f"{name}: {library.emulator_fault().decode()}")
 
-    def multiply(
-        self,
-        dtype: Any,
-        batch: tuple[int, ...],
-        sizes: tuple[int, int, int],
-        a: MatrixView,
-        b: MatrixView,
-        c: MatrixView,
+    def multiply(self, a: Region, b: Region, c: Region) -> None:
+        self.view(c)[...] = np.matmul(self.view(a), self.view(b))
+
+    def compute(
+        self, op: Op, params: Any, given: Sequence[Region], made: Sequence[tuple[int, Region]]
     ) -> None:
-        m, n, k = sizes
-        left, right = self._view(a, (*batch, m, k), dtype), self._view(b, (*batch, k, n), dtype)
-        self._view(c, (*batch, m, n), dtype)[...] = np.matmul(left, right)
+        target = made[0][1]
+        node = SimpleNamespace(params=params, dtype=target.dtype, shape=target.shape)
+        found = op.evaluate(node, *map(self.view, given))
+        parts = found if isinstance(found, (tuple, list)) else (found,)
+        for k, region in made:
+            self.view(region)[...] = parts[k]
 
-    def _view(self, view: MatrixView, shape: tuple[int, ...], dtype: Any) -> Any:
-        base = max(address for address in self.memories if address <= view.address)
-        strides = [s * dtype.itemsize for s in (*view.batch, view.row, view.column)]
+    def view(self, region: Region) -> Any:
+        base = max(address for address in self.memories if address <= region.address)
         buffer = self.memories[base].bytes.data
-        return np.ndarray(shape, dtype, buffer, view.address - base, strides)
+        strides = [s * region.dtype.itemsize for s in region.strides]
+        return np.ndarray(region.shape, region.dtype, buffer, region.address - base, strides)
 
-    def read_flag(self, address: int) -> bool:
-        base = max(start for start in self.memories if start <= address)
-        return bool(self.memories[base].bytes[address - base])
+    def read(self, region: Region) -> Any:
+        return self.view(region)[()]
 
 
 def run(plan: Plan, *inputs: Any, shift: int = 0) -> list[np.ndarray]:
@@ -153,7 +156,7 @@ def run_all(plan: Plan, calls: Iterable[Sequence[Any]], shift: int = 0) -> list[
     device = EmulatedDevice(shift)
     program = Program(plan, device)
     given = [[device.array(v) for v in inputs] for inputs in calls]
-    names = [s.function for inputs in given for s in starts(program, inputs)]
+    names = [name for inputs in given for name in functions_of(program, inputs)]
     device.functions(program.module.source, list(dict.fromkeys(names)))
     found = []
     for inputs, originals in zip(given, calls, strict=True):
@@ -167,11 +170,12 @@ def run_all(plan: Plan, calls: Iterable[Sequence[Any]], shift: int = 0) -> list[
     return found
 
 
-def starts(program: Program, inputs: Sequence[Any]) -> list[Start]:
-    """What a call starts."""
+def functions_of(program: Program, inputs: Sequence[Any]) -> list[str]:
+    """What a call starts outside of loops and branches."""
     addresses = [v.ctypes.data if isinstance(v, np.ndarray) else 0 for v in inputs]
-    maker = Preparation(program.plan, program.module, inputs, addresses)
-    return [s for c in maker.launches.values() for s in c.starts]
+    plain = [s for s in program.plan.steps if isinstance(s, Launch)]
+    sizes = program.instance(inputs).sizes
+    return program.preparation(plain, sizes, addresses).functions()
 
 
 def build(source: str, functions: Sequence[str]) -> ctypes.CDLL:

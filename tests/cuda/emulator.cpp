@@ -5,6 +5,7 @@
 #include <ucontext.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <string>

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from tests.cuda.emulate import EmulatedDevice
 
 from npjit.backends import cuda as backend
+from tests.cuda.emulate import EmulatedDevice
 
 
 class Pointer:

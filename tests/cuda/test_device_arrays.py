@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.cuda import fake_cupy
 
 import npjit
+from tests.cuda import fake_cupy
 
 
 @pytest.fixture

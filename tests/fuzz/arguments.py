@@ -47,7 +47,8 @@ def _contents(rng: Any, dtype: Any, shape: tuple[int, ...], values: str) -> Any:
         made = np.empty(shape, dtype)
         made.real, made.imag = parts
         return made
-    return np.asarray(parts[0]).astype(dtype)
+    with np.errstate(over="ignore"):
+        return np.asarray(parts[0]).astype(dtype)
 
 
 def _lay_out(array: Any, layout: str) -> Any:

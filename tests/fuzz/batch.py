@@ -23,7 +23,7 @@ from npjit.backends.reference import reference
 from npjit.codegen import toolchain
 from npjit.codegen.cpp import _abi, print_functions
 from npjit.codegen.prelude import prelude_text
-from npjit.core.op import Kind
+from npjit.core.op import CONTROL, Kind
 from npjit.frontend.trace import Captured
 from npjit.ops.errors import NotCaptured
 from npjit.schedule import NotScheduled
@@ -66,6 +66,9 @@ def run_all(
         except (NotCaptured, NotScheduled) as e:
             cause = e.__cause__
             runs[k].reason = str(getattr(e, "reason", e)) if cause is None else repr(cause)
+        except ValueError as e:
+            # a write to a read-only array, which NumPy may not mind when nothing is written
+            runs[k].reason = repr(e)
         except Exception as e:
             runs[k].defect = f"{type(e).__name__}: {e} at {_place(e)}"
     if optimise:
@@ -85,7 +88,7 @@ def _call(program: Program, w: _Waiting, ran: Ran) -> None:
         ran.defect = "a fresh entry does not take the call that it was made for"
 
 
-_CHECKING = (Kind.CHECK, Kind.CONTROL)
+_CHECKING = frozenset([Kind.CHECK, *CONTROL])
 
 
 def _place(e: BaseException) -> str:
@@ -103,7 +106,7 @@ def _prepare(program: Program, make: Callable[..., Any], native: bool) -> _Waiti
         captured = jitted.capture(program.arguments(), {})
     graph = simplify(captured.graph)
     if not native:
-        jitted.add(callable_entry(captured, graph, reference(graph, None)))
+        jitted.add(callable_entry(captured, graph, reference(graph, None), "whole"))
         return _Waiting(jitted, captured, graph, None, "")
     plan = make_plan(captured, graph)
     return _Waiting(jitted, captured, graph, plan, print_functions(plan))
@@ -132,7 +135,8 @@ def _load(waiting: dict[int, _Waiting], optimise: str, runs: list[Ran]) -> None:
             own.write_bytes(content[:place] + number.to_bytes(4, "little") + content[place + 4 :])
             native = _runtime.NativeObject(str(own))
             assert w.plan is not None
-            specs = native_specs(w.captured, w.graph, w.plan)
+            perms = tuple(o.perm for o in w.plan.outputs if o.kind == "fresh")
+            specs = native_specs(w.captured, w.graph, perms)
             w.jitted.add(make_entry(w.captured, specs, native=native))
 
 

@@ -57,7 +57,7 @@ def make_noisy(size: float) -> Callable[..., Any]:
         exact = np.asarray(value)
         # computed in double, so that half-precision noise is not lost to rounding
         wide = exact.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
-        shaken = np.where(exact == 0, wide, wide * (1 + float(eps) * step))
+        shaken = np.where(exact == 0, wide, wide + float(eps) * step * _sizes(wide, rng))
         shaken = np.where(np.isfinite(exact), shaken, wide)
         made = np.empty_like(exact)
         made[...] = shaken.astype(value.dtype)
@@ -83,6 +83,13 @@ def make_noisy(size: float) -> Callable[..., Any]:
 
     noisy.used = False  # type: ignore[attr-defined]
     return noisy
+
+
+def _sizes(values: Any, rng: Any) -> Any:
+    """The numbers themselves; of complex ones a turned copy, for either part may lose what the other holds."""
+    if values.dtype.kind != "c":
+        return values
+    return np.abs(values) * np.exp(2j * np.pi * rng.random(values.shape))
 
 
 def _has_complex(function: Any, args: Any) -> bool:

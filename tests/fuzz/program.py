@@ -126,14 +126,28 @@ class _Noise(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         self.generic_visit(node)
-        name = {ast.MatMult: "matmul", ast.Pow: "pow", ast.Div: "divide"}.get(type(node.op))
-        if name is None:
+        found = _OPERATORS.get(type(node.op))
+        if found is None:
             return node
-        text = {"matmul": "@", "pow": "**", "divide": "/"}[name]
+        name, text = found
         function = ast.parse(f"lambda _a, _b: _a {text} _b", mode="eval").body
         return ast.Call(ast.Name(NOISY, ast.Load()), [ast.Constant(name), function, node.left, node.right], [])
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        # x **= y stays exact to Python's rules of in-place writing: its value is made noisy beforehand
         self.generic_visit(node)
+        found = _OPERATORS.get(type(node.op))
+        if found is not None:
+            same = ast.parse("lambda _a: _a", mode="eval").body
+            node.value = ast.Call(
+                ast.Name(NOISY, ast.Load()), [ast.Constant(found[0]), same, node.value], []
+            )
         return node
+
+
+# names as in `noise`, and the operators' texts; complex products differ between NumPy's own loops
+_OPERATORS: dict[type, tuple[str, str]] = {
+    ast.MatMult: ("matmul", "@"),
+    ast.Pow: ("pow", "**"),
+    ast.Div: ("divide", "/"),
+    ast.Mult: ("multiply", "*"),
+}

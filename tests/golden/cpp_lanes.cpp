@@ -22,7 +22,24 @@ static void k0_chunk(void* context, i64 begin, i64 end, int chunk) {
 #pragma omp simd
     for (i64 x1 = low1; x1 < high1; ++x1) {
       f64 acc4 = 0;
-      for (i64 x2 = 0; x2 < 3; ++x2) {
+      {
+        const i64 x2 = 0;
+        const f64 v0 = mem0[3*x0 + x2];
+        const f64 v1 = mem1[3*x1 + x2];
+        const f64 v2 = v0 - v1;
+        const f64 v3 = v2 * v2;
+        acc4 = acc4 + v3;
+      }
+      {
+        const i64 x2 = 1;
+        const f64 v0 = mem0[3*x0 + x2];
+        const f64 v1 = mem1[3*x1 + x2];
+        const f64 v2 = v0 - v1;
+        const f64 v3 = v2 * v2;
+        acc4 = acc4 + v3;
+      }
+      {
+        const i64 x2 = 2;
         const f64 v0 = mem0[3*x0 + x2];
         const f64 v1 = mem1[3*x1 + x2];
         const f64 v2 = v0 - v1;

@@ -91,3 +91,23 @@ static __attribute__((noinline, cold)) i64 nj_wrap_index(i64 i, i64 n, i32* fail
   *failed = 1;
   return 0;
 }
+
+// Copies an array of any strides (in elements) to packed memory, or back from there; the end of what
+// was packed.
+static char* nj_keep(char* packed, char* array, i64 rank, const i64* extents, const i64* strides,
+                     i64 size, b1 back) {
+  if (rank == 0 || (rank == 1 && strides[0] == 1)) {
+    const i64 bytes = (rank == 0 ? 1 : extents[0]) * size;
+    if (back) {
+      __builtin_memcpy(array, packed, bytes);
+    } else {
+      __builtin_memcpy(packed, array, bytes);
+    }
+    return packed + bytes;
+  }
+  for (i64 i = 0; i < extents[0]; ++i) {
+    char* const part = array + i * strides[0] * size;
+    packed = nj_keep(packed, part, rank - 1, extents + 1, strides + 1, size, back);
+  }
+  return packed;
+}

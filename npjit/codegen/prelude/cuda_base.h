@@ -95,3 +95,19 @@ template <class T>
 NJ_INLINE T nj_ldexp(T x, i64 n) {
   return nj_lib_ldexp(x, (i32)(n > 9999 ? 9999 : n < -9999 ? -9999 : n));
 }
+
+// Both at once share the reduction of the angle.
+template <class T>
+struct nj_sin_and_cos {
+  T sin, cos;
+};
+NJ_INLINE nj_sin_and_cos<f32> nj_sincos(f32 x) {
+  nj_sin_and_cos<f32> both;
+  sincosf(x, &both.sin, &both.cos);
+  return both;
+}
+NJ_INLINE nj_sin_and_cos<f64> nj_sincos(f64 x) {
+  nj_sin_and_cos<f64> both;
+  sincos(x, &both.sin, &both.cos);
+  return both;
+}

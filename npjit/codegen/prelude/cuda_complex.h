@@ -43,10 +43,6 @@ NJ_INLINE cplx<T> nj_exp(cplx<T> z) {
   }
   return {nj_exp_times(z.re, nj_cos(z.im)), nj_exp_times(z.re, nj_sin(z.im))};
 }
-template <class T>
-NJ_INLINE cplx<T> nj_lib_exp(cplx<T> z) {
-  return nj_exp(z);
-}
 
 // log |z|^2 / 2 near 1 from squares whose roundings are kept.
 template <class T>
@@ -73,10 +69,6 @@ template <class T>
 NJ_INLINE cplx<T> nj_log(cplx<T> z) {
   return {nj_log_length(z), nj_arctan2(z.im, z.re)};
 }
-template <class T>
-NJ_INLINE cplx<T> nj_lib_log(cplx<T> z) {
-  return nj_log(z);
-}
 
 template <class T>
 NJ_INLINE cplx<T> nj_sqrt(cplx<T> z) {
@@ -89,6 +81,10 @@ NJ_INLINE cplx<T> nj_sqrt(cplx<T> z) {
       return {z.re, nj_copysign(z.im - z.im, z.im)};
     return {nj_absolute(z.im - z.im), nj_copysign(z.re, z.im)};
   }
+  if (z.re == 0) {
+    const T root = nj_sqrt(nj_absolute(z.im) / 2);
+    return {root, nj_copysign(root, z.im)};
+  }
   const T size = nj_absolute(z.re) + nj_absolute(z.im);
   const T scale = size > (T)1e30 ? (T)0.25 : size < (T)1e-30 ? (T)0x1p54 : (T)1;
   const T back = size > (T)1e30 ? (T)2 : size < (T)1e-30 ? (T)0x1p-27 : (T)1;
@@ -98,10 +94,6 @@ NJ_INLINE cplx<T> nj_sqrt(cplx<T> z) {
   if (re >= 0)
     return {root * back, im / (2 * root) * back};
   return {nj_absolute(im) / (2 * root) * back, nj_copysign(root, im) * back};
-}
-template <class T>
-NJ_INLINE cplx<T> nj_lib_sqrt(cplx<T> z) {
-  return nj_sqrt(z);
 }
 
 // sinh x c and cosh x c, where an infinite x meets no 0 or NaN.
@@ -130,10 +122,6 @@ NJ_INLINE cplx<T> nj_sinh(cplx<T> z) {
               (z.re == z.re ? 1 : z.re),
           nj_cosh_times(z.re, nj_sin(z.im))};
 }
-template <class T>
-NJ_INLINE cplx<T> nj_lib_sinh(cplx<T> z) {
-  return nj_sinh(z);
-}
 
 template <class T>
 NJ_INLINE cplx<T> nj_cosh(cplx<T> z) {
@@ -141,22 +129,19 @@ NJ_INLINE cplx<T> nj_cosh(cplx<T> z) {
     return {nj_cosh(z.re), nj_copysign((T)1, z.re) * z.im};
   if (!nj_isfinite(z.im)) {
     const T size = nj_isinf(z.re) ? nj_infinite<T>() : nj_no_number<T>();
-    return {size, z.re == 0 ? z.re : nj_no_number<T>()};
+    return {size, z.re == 0 ? (T)0 : nj_no_number<T>()};
   }
   const T s = nj_sin(z.im);
   const T size = nj_sinh_times(nj_absolute(z.re), nj_absolute(s));
   const T sign = nj_copysign((T)1, z.re) * nj_copysign((T)1, s);
   return {nj_cosh_times(z.re, nj_cos(z.im)), size * sign};
 }
-template <class T>
-NJ_INLINE cplx<T> nj_lib_cosh(cplx<T> z) {
-  return nj_cosh(z);
-}
 
 template <class T>
 NJ_INLINE cplx<T> nj_tanh(cplx<T> z) {
   if (nj_isinf(z.re)) {
-    const T sign = nj_isfinite(z.im) ? nj_sin(z.im) * nj_cos(z.im) : (T)1;
+    const b1 turns = nj_isfinite(z.im) && nj_absolute(z.im) > 1;
+    const T sign = turns ? nj_sin(z.im) * nj_cos(z.im) : z.im;
     return {nj_copysign((T)1, z.re), nj_copysign((T)0, sign)};
   }
   if (!nj_isfinite(z.im))
@@ -174,36 +159,20 @@ NJ_INLINE cplx<T> nj_tanh(cplx<T> z) {
   const T denominator = 1 + beta * s * s;
   return {beta * rho * s / denominator, t / denominator};
 }
-template <class T>
-NJ_INLINE cplx<T> nj_lib_tanh(cplx<T> z) {
-  return nj_tanh(z);
-}
 
 template <class T>
 NJ_INLINE cplx<T> nj_sin(cplx<T> z) {
   return nj_turn_back(nj_sinh(nj_turn(z)));
-}
-template <class T>
-NJ_INLINE cplx<T> nj_lib_sin(cplx<T> z) {
-  return nj_sin(z);
 }
 
 template <class T>
 NJ_INLINE cplx<T> nj_cos(cplx<T> z) {
   return nj_cosh(nj_turn(z));
 }
-template <class T>
-NJ_INLINE cplx<T> nj_lib_cos(cplx<T> z) {
-  return nj_cos(z);
-}
 
 template <class T>
 NJ_INLINE cplx<T> nj_tan(cplx<T> z) {
   return nj_turn_back(nj_tanh(nj_turn(z)));
-}
-template <class T>
-NJ_INLINE cplx<T> nj_lib_tan(cplx<T> z) {
-  return nj_tan(z);
 }
 
 // Kahan's formulas: roots of 1 - z and 1 + z, which know the branch cuts by the sign of zero.
@@ -222,14 +191,12 @@ NJ_INLINE cplx<T> nj_arcsin(cplx<T> z) {
     const T size = nj_isinf(z.im) && z.re != z.re ? z.re : nj_arctan2(z.re, nj_absolute(z.im));
     return {size, nj_copysign(nj_infinite<T>(), z.im)};
   }
+  if (z.re == 0 && z.im != z.im)
+    return z;
   const cplx<T> a = nj_root_below(z);
   const cplx<T> b = nj_root_above(z);
   const T length = a.re * b.im - a.im * b.re;
   return {nj_arctan2(z.re, a.re * b.re - a.im * b.im), nj_arcsinh(length)};
-}
-template <class T>
-NJ_INLINE cplx<T> nj_lib_arcsin(cplx<T> z) {
-  return nj_arcsin(z);
 }
 
 template <class T>
@@ -241,10 +208,6 @@ NJ_INLINE cplx<T> nj_arccos(cplx<T> z) {
   const cplx<T> b = nj_root_above(z);
   return {2 * nj_arctan2(a.re, b.re), nj_arcsinh(b.re * a.im - b.im * a.re)};
 }
-template <class T>
-NJ_INLINE cplx<T> nj_lib_arccos(cplx<T> z) {
-  return nj_arccos(z);
-}
 
 template <class T>
 NJ_INLINE cplx<T> nj_arccosh(cplx<T> z) {
@@ -254,13 +217,13 @@ NJ_INLINE cplx<T> nj_arccosh(cplx<T> z) {
   const cplx<T> b = nj_root_above(z);
   return {nj_arcsinh(a.re * b.re + a.im * b.im), 2 * nj_arctan2(a.im, b.re)};
 }
-template <class T>
-NJ_INLINE cplx<T> nj_lib_arccosh(cplx<T> z) {
-  return nj_arccosh(z);
-}
 
 template <class T>
 NJ_INLINE cplx<T> nj_arctanh(cplx<T> z) {
+  if (z.re == 0 && z.im != z.im)
+    return z;
+  if (nj_isinf(z.re) && z.im != z.im)
+    return {nj_copysign((T)0, z.re), z.im};
   if (nj_isinf(z.re) || nj_isinf(z.im)) {
     const T quarter = (T)1.57079632679489661923132169163975144;
     return {nj_copysign((T)0, z.re), nj_copysign(quarter, z.im)};
@@ -270,27 +233,15 @@ NJ_INLINE cplx<T> nj_arctanh(cplx<T> z) {
   const T twice = nj_arctan2(2 * z.im, below * (1 + z.re) - square);
   return {nj_log1p(4 * z.re / (below * below + square)) / 4, twice / 2};
 }
-template <class T>
-NJ_INLINE cplx<T> nj_lib_arctanh(cplx<T> z) {
-  return nj_arctanh(z);
-}
 
 template <class T>
 NJ_INLINE cplx<T> nj_arcsinh(cplx<T> z) {
   return nj_turn_back(nj_arcsin(nj_turn(z)));
 }
-template <class T>
-NJ_INLINE cplx<T> nj_lib_arcsinh(cplx<T> z) {
-  return nj_arcsinh(z);
-}
 
 template <class T>
 NJ_INLINE cplx<T> nj_arctan(cplx<T> z) {
   return nj_turn_back(nj_arctanh(nj_turn(z)));
-}
-template <class T>
-NJ_INLINE cplx<T> nj_lib_arctan(cplx<T> z) {
-  return nj_arctan(z);
 }
 
 // npy_cpow; see complex.h.
@@ -318,4 +269,10 @@ NJ_INLINE cplx<T> nj_power(cplx<T> a, cplx<T> b) {
     return b.re < 0 ? one / result : result;
   }
   return nj_exp(b * nj_log(a));
+}
+
+// NumPy's formula, whose last bits are hypot's.
+template <class T>
+NJ_INLINE cplx<T> nj_log1p(cplx<T> x) {
+  return {nj_log(nj_hypot(x.re + 1, x.im)), nj_arctan2(x.im, x.re + 1)};
 }

@@ -67,7 +67,7 @@ NJ_INLINE To nj_cast(f16 x) {
   return nj_convert((To*)nullptr, nj_widen(x));
 }
 template <>
-NJ_INLINE u32 nj_cast<u32>(f16 x) {
+inline u32 nj_cast<u32>(f16 x) {
   return (u32)nj_to_i64(nj_widen(x));
 }
 

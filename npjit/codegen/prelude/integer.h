@@ -113,9 +113,11 @@ NJ_INLINE T nj_square(T a) {
   return (T)(a * a);
 }
 
+// NumPy divides in floating point: what an infinity becomes depends on the width.
 template <class T>
 NJ_INLINE T nj_reciprocal(T a) {
-  return a == 0 ? (T)0 : (T)(1 / a);
+  const T none = sizeof(T) >= 4 && (T)-1 < 0 ? (T)((T)1 << (8 * sizeof(T) - 1)) : (T)0;
+  return a == 0 ? none : (T)(1 / a);
 }
 NJ_INLINE f32 nj_reciprocal(f32 a) { return 1.0f / a; }
 NJ_INLINE f64 nj_reciprocal(f64 a) { return 1.0 / a; }

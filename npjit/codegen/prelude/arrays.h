@@ -1,0 +1,199 @@
+// Rows on whole arrays: running folds and stores through index arrays. b1 lies in memory as u8.
+
+template <class T>
+struct nj_cell {
+  typedef T type;
+  static NJ_INLINE T load(const T* p) { return *p; }
+};
+template <>
+struct nj_cell<b1> {
+  typedef u8 type;
+  static NJ_INLINE b1 load(const u8* p) { return nj_truth(*p); }
+};
+
+// How an element joins what is there.
+struct nj_join_add {
+  template <class T>
+  static NJ_INLINE T join(T a, T b) {
+    return (T)(a + b);
+  }
+  static NJ_INLINE b1 join(b1 a, b1 b) { return a | b; }
+};
+
+struct nj_join_multiply {
+  template <class T>
+  static NJ_INLINE T join(T a, T b) {
+    return (T)(a * b);
+  }
+  static NJ_INLINE u16 join(u16 a, u16 b) { return (u16)((u32)a * b); }
+  static NJ_INLINE b1 join(b1 a, b1 b) { return a & b; }
+};
+
+struct nj_join_maximum {
+  template <class T>
+  static NJ_INLINE T join(T a, T b) {
+    return nj_maximum(a, b);
+  }
+};
+
+struct nj_join_minimum {
+  template <class T>
+  static NJ_INLINE T join(T a, T b) {
+    return nj_minimum(a, b);
+  }
+};
+
+struct nj_join_logaddexp {
+  template <class T>
+  static NJ_INLINE T join(T a, T b) {
+    return nj_logaddexp(a, b);
+  }
+};
+
+struct nj_join_last {
+  template <class T>
+  static NJ_INLINE T join(T, T b) {
+    return b;
+  }
+};
+
+// Steps through `ndim` axes in C order; the offsets of several arrays move along.
+template <int count>
+struct nj_steps {
+  int ndim;
+  i64 shape[64], at[64], strides[count][64], offset[count];
+  NJ_INLINE void next() {
+    for (int axis = ndim - 1; axis >= 0; --axis) {
+      for (int k = 0; k < count; ++k) offset[k] += strides[k][axis];
+      if (++at[axis] < shape[axis]) return;
+      for (int k = 0; k < count; ++k) offset[k] -= at[axis] * strides[k][axis];
+      at[axis] = 0;
+    }
+  }
+  NJ_INLINE i64 start() {
+    i64 total = 1;
+    for (int axis = 0; axis < ndim; ++axis) {
+      at[axis] = 0;
+      total *= shape[axis];
+    }
+    for (int k = 0; k < count; ++k) offset[k] = 0;
+    return total;
+  }
+};
+
+// A running fold along an axis, into an array in C order. Lines of it are independent; where they
+// lie side by side in both arrays they go together.
+template <class T, class Join>
+struct nj_scan_job {
+  typedef nj_cell<T> cell;
+  typedef typename cell::type memory;
+  const npjit_array* from;
+  const npjit_array* to;
+  int axis;
+  i64 n, inner, step;
+  static void lines(void* context, i64 begin, i64 end, int) {
+    const nj_scan_job& job = *(const nj_scan_job*)context;
+    const npjit_array& from = *job.from;
+    for (i64 line = begin; line < end; ++line) {
+      i64 rest = line;
+      i64 source = 0;
+      for (int axis = from.ndim - 1; axis >= 0; --axis) {
+        if (axis == job.axis) continue;
+        source += rest % from.shape[axis] * from.strides[axis];
+        rest /= from.shape[axis];
+      }
+      const memory* x = (const memory*)from.data + source;
+      memory* y = (memory*)job.to->data + line / job.inner * job.n * job.inner + line % job.inner;
+      T running = cell::load(x);
+      *y = running;
+      for (i64 i = 1; i < job.n; ++i) {
+        running = Join::join(running, cell::load(x + i * job.step));
+        y[i * job.inner] = running;
+      }
+    }
+  }
+  static void rows(void* context, i64 begin, i64 end, int) {
+    const nj_scan_job& job = *(const nj_scan_job*)context;
+    const i64 outer = job.to->ndim == 0 ? 1 : job.n * job.inner;
+    for (i64 at = begin; at < end;) {
+      const i64 low = at % job.inner;
+      const i64 high = nj_size_min(job.inner, low + end - at);
+      const memory* x = (const memory*)job.from->data + at / job.inner * outer;
+      memory* y = (memory*)job.to->data + at / job.inner * outer;
+      for (i64 j = low; j < high; ++j) y[j] = cell::load(x + j);
+      for (i64 i = 1; i < job.n; ++i) {
+        const memory* before = y;
+        x += job.inner;
+        y += job.inner;
+#pragma omp simd
+        for (i64 j = low; j < high; ++j) {
+          y[j] = Join::join(cell::load(before + j), cell::load(x + j));
+        }
+      }
+      at += high - low;
+    }
+  }
+};
+
+template <class T, class Join>
+static void nj_scan(const npjit_api* api, const npjit_array& from, const npjit_array& to, int axis) {
+  nj_scan_job<T, Join> job = {&from, &to, axis, from.shape[axis], 1, from.strides[axis]};
+  i64 lines = 1;
+  b1 dense = true;
+  for (int d = from.ndim - 1; d >= 0; --d) {
+    dense &= from.shape[d] == 1 || from.strides[d] == to.strides[d];
+    lines *= d == axis ? 1 : from.shape[d];
+    job.inner *= d > axis ? from.shape[d] : 1;
+  }
+  if (lines == 0 || job.n == 0) return;
+  const i64 grain = nj_size_max(1, 20000 / job.n);
+  api->parallel(dense && job.inner > 1 ? job.rows : job.lines, &job, lines, grain);
+}
+
+// Joins the elements of a value into a base where index arrays say: `arrays` are the base, the
+// value, and an index array for each of `dims`; the axes of the index arrays stand at `place` in
+// the value. One after the other, in C order of the index arrays.
+template <class T, class Join, int place, int... dims>
+static void nj_scatter(const npjit_array* arrays) {
+  typedef nj_cell<T> cell;
+  typedef typename cell::type memory;
+  constexpr int count = sizeof...(dims);
+  constexpr int dim[count] = {dims...};
+  const npjit_array& base = arrays[0];
+  const npjit_array& value = arrays[1];
+  const npjit_array* index = arrays + 2;
+  nj_steps<count + 1> outer;
+  nj_steps<2> kept;
+  outer.ndim = index[0].ndim;
+  kept.ndim = 0;
+  for (int axis = 0; axis < outer.ndim; ++axis) {
+    outer.shape[axis] = index[0].shape[axis];
+    outer.strides[count][axis] = value.strides[place + axis];
+    for (int k = 0; k < count; ++k) outer.strides[k][axis] = index[k].strides[axis];
+  }
+  for (int d = 0; d < base.ndim; ++d) {
+    b1 addressed = false;
+    for (int k = 0; k < count; ++k) addressed |= dim[k] == d;
+    if (addressed) continue;
+    const int axis = kept.ndim < place ? kept.ndim : kept.ndim + outer.ndim;
+    kept.shape[kept.ndim] = base.shape[d];
+    kept.strides[0][kept.ndim] = base.strides[d];
+    kept.strides[1][kept.ndim] = value.strides[axis];
+    kept.ndim += 1;
+  }
+  const i64 total = outer.start();
+  const i64 each = kept.start();
+  for (i64 i = 0; i < total; ++i) {
+    memory* to = (memory*)base.data;
+    const memory* from = (const memory*)value.data + outer.offset[count];
+    for (int k = 0; k < count; ++k) {
+      to += ((const i64*)index[k].data)[outer.offset[k]] * base.strides[dim[k]];
+    }
+    for (i64 j = 0; j < each; ++j) {
+      memory* place_of_it = to + kept.offset[0];
+      *place_of_it = Join::join(cell::load(place_of_it), cell::load(from + kept.offset[1]));
+      kept.next();
+    }
+    outer.next();
+  }
+}

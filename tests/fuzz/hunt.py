@@ -1,0 +1,190 @@
+"""Running many examples, in child processes: a crash of compiled code is found like any other difference.
+
+In: a `Part` and a range of seeds. Out: printed findings, each with the smallest program that still shows it, and a
+`Tally`.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.fuzz.batch import Ran, run_all
+from tests.fuzz.compare import difference
+from tests.fuzz.program import Program
+from tests.fuzz.straight import straight_program
+
+BATCH = 50
+PATIENCE = 300.0
+# so many findings that begin alike are made small and shown
+SHOWN = 2
+
+
+@dataclass(frozen=True)
+class Part:
+    """A kind of programs, and how they are run ("" is the reference executor)."""
+
+    name: str
+    generate: Callable[[random.Random], Program]
+    optimise: str = "-O1"
+
+
+PARTS = {
+    "straight": Part("straight", straight_program),
+    "straight-reference": Part("straight-reference", straight_program, ""),
+}
+
+
+@dataclass
+class Tally:
+    """How many examples ran, and why some did not run compiled."""
+
+    examples: int = 0
+    compiled: int = 0
+    raised: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    # an example of each reason
+    seeds: dict[str, int] = field(default_factory=dict)
+    findings: list[tuple[int, str]] = field(default_factory=list)
+    kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.examples} examples, {self.compiled} by compiled code, "
+            f"{self.raised} raised as NumPy does, {len(self.findings)} differ"
+        ]
+        lines += [f"{n:6d}  {kind}: {text}" for (kind, text), n in self.kinds.items()]
+        for reason, n in self.reasons.most_common(60):
+            lines.append(f"{n:6d}  {reason} (seed {self.seeds[reason]})")
+        return "\n".join(lines)
+
+
+def hunt(part: Part, first: int, examples: int, seconds: float, most: int) -> Tally:
+    """Run examples until the time is over or enough differ."""
+    tally = Tally()
+    end = time.monotonic() + seconds
+    for start in range(first, first + examples, BATCH):
+        if time.monotonic() > end or len(tally.findings) >= most:
+            break
+        seeds = range(start, min(start + BATCH, first + examples))
+        _add(part, tally, list(seeds))
+    print(tally, flush=True)
+    return tally
+
+
+def _add(part: Part, tally: Tally, seeds: list[int]) -> None:
+    found = _in_child(_judge_seeds, part, seeds)
+    if isinstance(found, str):
+        if len(seeds) > 1:
+            for half in (seeds[: len(seeds) // 2], seeds[len(seeds) // 2 :]):
+                _add(part, tally, half)
+            return
+        found = [("crash", found)]
+    for seed, (kind, text) in zip(seeds, found, strict=True):
+        tally.examples += 1
+        if kind == "ok":
+            tally.compiled += 1
+        elif kind == "raised":
+            tally.raised += 1
+        elif kind == "numpy":
+            tally.reasons[text[:150]] += 1
+            tally.seeds.setdefault(text[:150], seed)
+        elif kind == "order":
+            tally.reasons["another memory order"] += 1
+            tally.seeds.setdefault("another memory order", seed)
+        else:
+            tally.kinds[(kind, text[:40])] += 1
+            tally.findings.append((seed, text))
+            if tally.kinds[(kind, text[:40])] <= SHOWN:
+                program = part.generate(random.Random(seed))
+                small, text = shrink(part, program, kind, text)
+                print(f"--- seed {seed}: {kind}: {text}\n{small}\n", flush=True)
+
+
+def _judge_seeds(part: Part, seeds: list[int]) -> list[tuple[str, str]]:
+    return judge(part, [part.generate(random.Random(seed)) for seed in seeds])
+
+
+def judge(part: Part, programs: list[Program]) -> list[tuple[str, str]]:
+    """For each program: ("ok" | "raised" | "numpy" | "wrong" | "defect", what)."""
+    return [
+        _verdict(program, ran)
+        for program, ran in zip(programs, run_all(programs, optimise=part.optimise), strict=True)
+    ]
+
+
+def _verdict(program: Program, ran: Ran) -> tuple[str, str]:
+    if ran.defect:
+        return "defect", ran.defect
+    if ran.outcome is not None:
+        plain = program.call(program.function())
+        text = difference(program, plain, ran.outcome)
+        if text:
+            return ("order" if "memory order" in text else "wrong"), text
+        if not ran.reason:
+            return "ok", ""
+    plain = program.call(program.function())
+    return ("raised", "") if plain.error is not None else ("numpy", ran.reason)
+
+
+def shrink(part: Part, program: Program, kind: str, text: str) -> tuple[Program, str]:
+    """The smallest program found that fails in the same way."""
+    end = time.monotonic() + 60
+    progress = True
+    while progress and time.monotonic() < end:
+        progress = False
+        for smaller in program.smaller():
+            if time.monotonic() > end:
+                break
+            if not _is_legal(smaller, kind):
+                continue
+            found = _in_child(_judge_one, part, smaller)
+            again = ("crash", found) if isinstance(found, str) else found
+            if again[0] == kind and (kind != "defect" or again[1][:30] == text[:30]):
+                program, text, progress = smaller, again[1], True
+                break
+    return program, text
+
+
+def _judge_one(part: Part, program: Program) -> tuple[str, str]:
+    return judge(part, [program])[0]
+
+
+def _is_legal(program: Program, kind: str) -> bool:
+    try:
+        function = program.function()
+    except SyntaxError:
+        return False
+    error = program.call(function).error
+    return error is None or not isinstance(error, NameError)
+
+
+def _in_child(work: Callable[..., Any], *args: Any) -> Any:
+    """The result of work(*args) in a forked process; a text when it dies or hangs."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def body() -> None:
+        try:
+            sender.send(work(*args))
+        except Exception:
+            sender.send(traceback.format_exc())
+        sender.close()
+
+    child = context.Process(target=body)
+    child.start()
+    sender.close()
+    try:
+        result = receiver.recv() if receiver.poll(PATIENCE) else "it hangs"
+    except EOFError:
+        result = ""
+    if result == "it hangs":
+        child.kill()
+    child.join()
+    return result or f"the process ended with {child.exitcode}"
