@@ -11,9 +11,19 @@
 """
 
 from npjit import backends
+from npjit.api.export import ExportError, export
 from npjit.api.grad import grad, value_and_grad
 from npjit.api.jit import jit
 from npjit.api.options import CaptureError, NpjitWarning
 
 __version__ = "0.1.0"
-__all__ = ["CaptureError", "NpjitWarning", "backends", "grad", "jit", "value_and_grad"]
+__all__ = [
+    "CaptureError",
+    "ExportError",
+    "NpjitWarning",
+    "backends",
+    "export",
+    "grad",
+    "jit",
+    "value_and_grad",
+]

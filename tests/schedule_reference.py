@@ -34,7 +34,20 @@ from npjit.schedule.kernel import (
     Scalar,
     Store,
 )
-from npjit.schedule.plan import Check, Contract, Launch, Matrix, OutputSpec, Place, Plan
+from npjit.schedule.plan import (
+    Bind,
+    Check,
+    Contract,
+    If,
+    Launch,
+    Loop,
+    Matrix,
+    OutputSpec,
+    Place,
+    Plan,
+    Step,
+    While,
+)
 
 # -- rows
 
@@ -302,6 +315,7 @@ class Machine:
             fresh = o.kind == "fresh"
             self.outputs.append(_garbage(int(np.prod(shape)), o.dtype) if fresh else None)
         self.arena = np.full(self.size(plan.arena), 0xA5, np.uint8)
+        self.locals = [_Memory(_garbage(1, dtype)) for dtype in plan.locals]
 
     def _source(self, s: Any) -> int:
         a = self.arrays[s.input]
@@ -323,22 +337,46 @@ class Machine:
             data = self.outputs[p.number]
             assert data is not None
             return _Memory(data)
+        if p.space == "local":
+            return self.locals[p.number]
         start = self.size(p.offset)
         assert start % 64 == 0
         end = start + (len(self.arena) - start) // dtype.itemsize * dtype.itemsize
         return _Memory(self.arena[start:end].view(dtype))
 
     def run(self) -> list[Any]:
-        for step in self.plan.steps:
+        self._run_all(self.plan.steps)
+        return [
+            self._result(o, data) for o, data in zip(self.plan.outputs, self.outputs, strict=True)
+        ]
+
+    def _run_all(self, steps: Sequence[Step]) -> None:
+        for step in steps:
             if isinstance(step, Launch):
                 _Loops(self, self.plan.kernels[step.kernel], step).run()
             elif isinstance(step, Contract):
                 self._contract(step)
-            elif not self.memory(step.place, np.dtype(bool)).data[0]:
+            elif isinstance(step, Bind):
+                self.sizes[step.var] = int(self.memory(step.place, np.dtype(np.int64)).data[0])
+            elif isinstance(step, Loop):
+                for trip in range(self.size(step.trips)):
+                    if any(map(self._holds, step.stops)):
+                        break
+                    self.sizes[step.index] = trip
+                    self._run_all(step.body)
+            elif isinstance(step, While):
+                while not any(map(self._holds, step.stops)):
+                    self._run_all(step.test)
+                    if not self._holds(step.condition):
+                        break
+                    self._run_all(step.body)
+            elif isinstance(step, If):
+                self._run_all(step.then if self._holds(step.condition) else step.other)
+            elif not self._holds(step.place):
                 raise Failed(step.number)
-        return [
-            self._result(o, data) for o, data in zip(self.plan.outputs, self.outputs, strict=True)
-        ]
+
+    def _holds(self, place: Place) -> bool:
+        return bool(self.memory(place, np.dtype(bool)).data[0])
 
     def _result(self, o: OutputSpec, data: Any) -> Any:
         if o.kind == "input":

@@ -285,7 +285,7 @@ def test_functions_as_arguments(jit):
         check(compiled, close(k), X)
     assert counts(compiled) == (2, 6, 0)
     check(compiled, close(X), X)
-    check(compiled, np.sin, X)
+    check(compiled, np.negative, X)
     check(compiled, jit(close(2.0)), X)
     check(compiled, close(close(1.0)(2.0)), X)
     pair = jit(lambda f, g, y: f(y) * g(y))

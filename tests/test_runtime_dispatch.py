@@ -10,7 +10,7 @@ import threading
 
 import numpy as np
 import pytest
-from npjit._runtime import Dispatcher, Entry
+from npjit._runtime import Dispatcher, Entry, NoMatch
 
 from tests.native_code import (
     FLOAT64,
@@ -130,11 +130,35 @@ def test_exceptions_pass_unchanged():
         run()
 
 
-@pytest.mark.parametrize("answer", [[], [1, 2], (1,), None])
+@pytest.mark.parametrize("answer", [[], [1, 2], (1,), 7])
 def test_callable_must_answer_with_its_outputs(answer):
     entry = entry_of(None, [], [("array", FLOAT64, 0, None)], call=lambda inputs: answer)
     with pytest.raises(TypeError, match="one object per output"):
         dispatcher_of(entry)()
+
+
+def test_a_callable_s_failed_check_and_size_guard():
+    step = (("arg", 0), ("scalar", "f"))
+    entry = constant(5, step, inputs=(0,), fits=lambda inputs: inputs[0] > 0)
+    run = dispatcher_of(entry)
+    assert run(1.0) == 5
+    assert run(-1.0)[0] == "miss"
+    assert run.explain_miss((-1.0,), {}) == ["sizes"]
+    with pytest.raises(NoMatch):
+        run.run(entry, (-1.0,), {})
+    failing = dispatcher_of(constant(5, call=lambda inputs: None))
+    assert failing()[0] == "original"
+    assert failing.counts() == {"whole": 0, "broken": 0, "numpy": 1}
+
+
+def test_a_name_that_must_be_absent():
+    scope = {}
+    run = dispatcher_of(constant(5, (("global", scope, "len"), ("absent",)), npositional=0))
+    assert run() == 5
+    scope["len"] = 1
+    assert run()[0] == "miss"
+    del scope["len"]
+    assert run() == 5
 
 
 def test_callable_gets_inputs_and_gives_outputs():

@@ -138,6 +138,15 @@ def test_views_of_inputs(tmp_path):
     assert not reverse(x).flags.writeable
 
 
+def test_a_view_that_must_not_be_written(tmp_path):
+    native = compile_native(tmp_path, "out[1] = 0; out[2] = in[1]; out[3] = in[2];", "")
+    x = np.arange(9.0)
+    entry = entry_of(native, [array_step(0, x)], [("alias", 0, FLOAT64, 1, False)])
+    y = dispatcher_of(entry)(x)
+    assert np.shares_memory(x, y)
+    assert not y.flags.writeable
+
+
 def test_view_as_another_dtype(tmp_path):
     # z.imag
     native = compile_native(tmp_path, "out[1] = 1; out[2] = in[1]; out[3] = 2 * in[2];", "")

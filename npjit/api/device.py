@@ -27,8 +27,8 @@ from npjit.api.jit import Jitted
 from npjit.api.placement import is_device_array, leaves_of
 from npjit.backends.cuda_program import CheckFailed, Program
 from npjit.core.graph import Graph, Weight
+from npjit.core.trees import kind_of, tree_map
 from npjit.frontend.trace import Captured
-from npjit.core.trees import tree_map
 
 if TYPE_CHECKING:
     from npjit.frontend.outside import Outside
@@ -40,16 +40,14 @@ class Header:
     copied from."""
 
     def __init__(self, owner: Any, source: np.ndarray | None) -> None:
-        given = owner.__cuda_array_interface__
-        address, read_only = given["data"]
         self.owner = owner
         self.source = source
         self.__array_interface__ = {
-            "shape": given["shape"],
-            "typestr": given["typestr"],
+            "shape": owner.shape,
+            "typestr": owner.dtype.str,
             "strides": owner.strides,
             # an empty array may have no address, which NumPy would not take
-            "data": (address or 64, read_only),
+            "data": (owner.data.ptr or 64, False),
             "version": 3,
         }
 
@@ -73,18 +71,17 @@ def header_root(array: np.ndarray) -> Header | None:
 def route(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DeviceJitted | None:
     """What answers calls with such arguments; None: the CPU."""
     leaves = list(leaves_of(args, kwargs))
-    on_device = [v for v in leaves if is_device_array(v)]
+    numbers = {_number_of(v) for v in leaves if is_device_array(v)}
     wanted = jitted.options.device
-    if not on_device and wanted is None:
-        return None
-    if on_device and any(isinstance(v, np.ndarray) and v.ndim for v in leaves):
+    if not numbers:
+        if wanted is None:
+            return None
+        _, _, number = wanted.partition(":")
+        return _for_device(jitted, int(number or 0), to_host=True)
+    if any(isinstance(v, np.ndarray) and v.ndim for v in leaves):
         raise TypeError(
             "arguments live on both CPU and GPU: move one side, by cupy.asarray or cupy.asnumpy"
         )
-    if not on_device:
-        _, _, number = str(wanted).partition(":")
-        return _for_device(jitted, int(number or 0), to_host=True)
-    numbers = {_number_of(v) for v in on_device}
     if len(numbers) > 1:
         raise TypeError(f"arguments live on several GPUs: {sorted(numbers)}")
     return _for_device(jitted, numbers.pop(), to_host=False)
@@ -102,7 +99,8 @@ def _for_device(jitted: Jitted, number: int, to_host: bool) -> DeviceJitted:
 def _number_of(array: Any) -> int:
     from npjit.backends.cuda import cupy
 
-    return int(cupy().asarray(array).device.id)
+    found: int = cupy().asarray(array).data.device_id
+    return found
 
 
 class DeviceJitted(Jitted):
@@ -126,17 +124,27 @@ class DeviceJitted(Jitted):
         """The result of a call."""
         from npjit.backends.cuda import cupy
 
-        with cupy().cuda.Device(self.number):
-            args, kwargs = self.wrapped(args, kwargs)
-            result = self(*args, **kwargs)
-            return tree_map(self._finish, result)
+        cuda = cupy().cuda
+        if cuda.runtime.getDevice() == self.number:
+            return self._answer(args, kwargs)
+        with cuda.Device(self.number):
+            return self._answer(args, kwargs)
+
+    def _answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        given, named = self.wrapped(args, kwargs)
+        result = self(*given, **named)
+        if is_device_array(result) and not self.to_host:
+            return result
+        return tree_map(self._finish, result)
 
     def wrapped(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments with headers in place of arrays."""
-        changed = tree_map(self._wrap, [list(args), kwargs])
-        return tuple(changed[0]), changed[1]
+        changed = tuple(
+            self._wrap(v) if kind_of(v) == "leaf" else tree_map(self._wrap, v) for v in args
+        )
+        return changed, tree_map(self._wrap, kwargs) if kwargs else kwargs
 
     # ------------------------------------------------------------ arguments and results
 

@@ -15,7 +15,7 @@ from npjit.api.compile import (
     result_spec,
 )
 from npjit.api.options import warn_user
-from npjit.backends.reference import reference
+from npjit.backends.reference import reference, weighed
 from npjit.codegen import toolchain
 from npjit.core.graph import Graph
 from npjit.frontend.trace import Captured
@@ -151,8 +151,33 @@ def _warn_once(text: str) -> None:
 
 
 def _numba(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled | None:
-    del captured, graph, plan, watch
-    return None
+    """The plan's loops as Python, compiled by Numba: for machines without a C++ compiler."""
+    from npjit.codegen.numba_prelude import NoNumbaText
+    from npjit.codegen.numba_printer import PlanStopped, load_numba, print_numba
+
+    try:
+        loops = load_numba(plan)
+    except (NoNumbaText, ImportError) as e:
+        if not isinstance(e, ImportError):
+            _warn_once(f"the numba backend: {e}")
+        return None
+
+    def run(inputs: list[Any]) -> list[Any]:
+        try:
+            results = loops(inputs)
+        except PlanStopped as e:
+            raise ArithmeticError(str(e)) from None
+        return [weighed(r, n.type.weight) for r, n in zip(results, graph.outputs, strict=True)]
+
+    watch.lap("backend")
+    entry = callable_entry(captured, graph, run)
+    return Compiled(entry, graph, "numba", plan, print_numba(plan), watch.seconds)
+
+
+def _cython(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled | None:
+    from npjit.api.export import compile_cython
+
+    return compile_cython(captured, graph, plan, watch)
 
 
 def _numpy(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled | None:
@@ -167,4 +192,4 @@ def _cuda(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Com
     return compile_cuda(captured, graph, plan, watch)
 
 
-_BUILDERS = {"cpp": _cpp, "numba": _numba, "numpy": _numpy, "cuda": _cuda}
+_BUILDERS = {"cpp": _cpp, "cython": _cython, "numba": _numba, "numpy": _numpy, "cuda": _cuda}

@@ -102,6 +102,10 @@ class CupyDevice:
         if not blas_multiply(a, b, c):
             self.view(c)[...] = self.cupy.matmul(self.view(a), self.view(b))
 
+    def copy(self, source: Region, target: Region) -> None:
+        """target = source."""
+        self.view(target)[...] = self.view(source)
+
     def compute(
         self, op: Op, params: Any, given: Sequence[Region], made: Sequence[tuple[int, Region]]
     ) -> None:

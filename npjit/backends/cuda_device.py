@@ -47,6 +47,9 @@ class Device(Protocol):
     def multiply(self, a: Region, b: Region, c: Region) -> None:
         """c = a @ b, the last two axes being matrices."""
 
+    def copy(self, source: Region, target: Region) -> None:
+        """target = source."""
+
     def compute(
         self, op: Op, params: Any, given: Sequence[Region], made: Sequence[tuple[int, Region]]
     ) -> None:

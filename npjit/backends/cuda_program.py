@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from npjit.backends.cuda_device import Device
+from npjit.backends.cuda_device import Device, Region
 from npjit.backends.cuda_prepare import (
     LOCAL,
     CheckStep,
@@ -33,6 +33,7 @@ from npjit.backends.cuda_prepare import (
     unknowns_of,
 )
 from npjit.codegen.cuda import CudaModule, print_cuda
+from npjit.core.layout import contiguous_strides
 from npjit.core.size import Size, Var, substitute
 from npjit.schedule.plan import (
     Bind,
@@ -43,9 +44,11 @@ from npjit.schedule.plan import (
     Loop,
     Place,
     Plan,
+    Save,
     Step,
     While,
     bodies,
+    every_step,
 )
 
 _HOLDS = {"==": operator.eq, "!=": operator.ne, "<=": operator.le, "<": operator.lt}
@@ -116,7 +119,7 @@ class Program:
     def written_inputs(self) -> list[int]:
         """Numbers of inputs whose memory a call changes."""
         places: list[Place] = []
-        for step in self.plan.every_step():
+        for step in every_step(self.plan.steps):
             if isinstance(step, Launch):
                 shared = [b for b in self.plan.kernels[step.kernel].buffers if b.role != "row"]
                 pairs = zip(shared, step.buffers, strict=True)
@@ -144,7 +147,7 @@ class Program:
         held, arena = device.allocate(instance.arena) if instance.arena else (None, 0)
         walk = Walk(self, instance, inputs, [*bases, arena])
         with self._lock:
-            walk.run(self.plan.steps)
+            walk.whole()
         del held
         return results
 
@@ -179,6 +182,33 @@ class Walk:
         self.bases = bases
         # values that loops and branches find, beside the instance's
         self.found: dict[Var, int] = {}
+
+    def whole(self) -> None:
+        """All steps; when a check fails, inputs that were written before are what they were."""
+        plan = self.program.plan
+        if not plan.saves:
+            self.run(plan.steps)
+            return
+        kept = [self._kept(save) for save in plan.saves]
+        for given, place in kept:
+            self.device.copy(given, place)
+        try:
+            self.run(plan.steps)
+        except CheckFailed:
+            for given, place in kept:
+                self.device.copy(place, given)
+            raise
+
+    def _kept(self, save: Save) -> tuple[Region, Region]:
+        """An input's memory, and the place that keeps its contents."""
+        array = self.inputs[save.input]
+        dtype = self.program.plan.inputs[save.input].dtype
+        strides = tuple(s // dtype.itemsize for s in array.strides)
+        given = Region(self.bases[save.input], dtype, array.shape, strides)
+        rows = contiguous_strides(array.shape)
+        preparation = self.program.preparation((), self.instance.sizes, self.bases)
+        place = preparation.based(save.place, dtype, 0, array.shape, rows)
+        return given, place.at(self.bases)
 
     def run(self, steps: tuple[Step, ...]) -> None:
         """A list of the plan's steps."""

@@ -12,7 +12,7 @@ from npjit.core.graph import Block, Node, Weight
 from npjit.ops import build
 from npjit.ops.errors import NotCaptured
 from npjit.ops.kinds import UFUNCS, function
-from npjit.ops.operands import array_result, as_array, common_dtype, deliver, find_block
+from npjit.ops.operands import array_result, as_array, common_dtype, deliver, find_block, result
 from npjit.ops.symint import is_int, wrap
 from npjit.ops.tracer import Tracer, as_node, fresh
 
@@ -95,14 +95,14 @@ def nan_to_num(
 ) -> Tracer:
     """np.nan_to_num of floats, copying."""
     array = as_array(find_block(x), x)
+    block = array.block
     if not copy or array.dtype.kind == "c":
         raise NotCaptured("np.nan_to_num in place, or of complex numbers")
     if array.dtype.kind != "f":
-        return array_copy(array) if array.ndim else array_copy(array)[()]
+        return result(block, array.node)
     info = np.finfo(array.dtype)
     top = info.max if posinf is None else posinf
     bottom = info.min if neginf is None else neginf
-    block = array.block
     made = array.node
     for test, value in (
         (np.isnan(array), nan),
@@ -111,7 +111,7 @@ def nan_to_num(
     ):
         filler = build.cast(block, as_node(block, value), array.dtype)
         made = build.select(block, test.node, filler, made)
-    return array_result(block, made)
+    return result(block, made)
 
 
 def array_copy(array: Tracer) -> Tracer:

@@ -143,7 +143,7 @@ def _integer(value: Any) -> Any:
     return value if is_int(value) else operator.index(value)
 
 
-def _is_position(key: Any) -> bool:
+def is_position(key: Any) -> bool:
     """An integer: a Python one, a NumPy scalar, or a traced one (not a 0-d array)."""
     if _is_tracer(key):
         return key.weight is not Weight.ARRAY and key.dtype.kind in "iu"
@@ -159,7 +159,7 @@ def _is_tracer(value: Any) -> bool:
 def parse(block: Block, shape: Shape, key: Any) -> View | None:
     """The View of a basic key; None when index arrays or masks are in it."""
     keys = list(key) if isinstance(key, tuple) else [key]
-    if not all(_is_basic(k) for k in keys):
+    if not all(is_basic(k) for k in keys):
         return None
     taken = sum(k is not None and k is not Ellipsis for k in keys)
     if taken > len(shape):
@@ -186,8 +186,8 @@ def parse(block: Block, shape: Shape, key: Any) -> View | None:
     return views.index(shape, entries)
 
 
-def _is_basic(key: Any) -> bool:
-    return key is None or key is Ellipsis or isinstance(key, slice) or _is_position(key)
+def is_basic(key: Any) -> bool:
+    return key is None or key is Ellipsis or isinstance(key, slice) or is_position(key)
 
 
 def _entry(block: Block, key: Any, n: Size) -> At | Cut:
@@ -199,7 +199,7 @@ def _entry(block: Block, key: Any, n: Size) -> At | Cut:
 def _takes_all(key: Any, rank: int) -> bool:
     """Whether a basic key fixes every axis by an integer, so that NumPy gives a scalar, not a view."""
     keys = key if isinstance(key, tuple) else (key,)
-    return len(keys) == rank and all(_is_position(k) for k in keys)
+    return len(keys) == rank and all(is_position(k) for k in keys)
 
 
 def get_item(array: Any, key: Any) -> Any:
@@ -211,7 +211,9 @@ def get_item(array: Any, key: Any) -> Any:
     block = array.block
     v = parse(block, array.raw_shape, key)
     if v is None:
-        return _advanced_get(array, key)
+        from npjit.ops.advanced import get_advanced
+
+        return get_advanced(array, key)
     if _takes_all(key, array.ndim):
         node = build.view(block, array.node, v)
         return fresh(block, build.weigh(block, node, Weight.SCALAR))
@@ -228,104 +230,30 @@ def set_item(array: Any, key: Any, value: Any) -> None:
     block = array.block
     v = parse(block, array.raw_shape, key)
     if v is None:
-        _masked_set(array, key, value)
+        from npjit.ops.advanced import set_advanced
+
+        set_advanced(array, key, value)
         return
     target = array.through(v)
     if type(value) is Tracer and value.cell is array.cell and value.window == target.window:
         return  # the second half of A[i] += x: the in-place operator has written already
-    target.write(as_node(block, value))
+    target.write(storable(block, as_node(block, value), array.dtype))
 
 
-def _masked_set(array: Any, key: Any, value: Any) -> None:
-    """array[mask] = scalar, with a mask of the array's leading shape."""
-    from npjit.ops.tracer import as_node
-
-    block = array.block
-    keys = key if isinstance(key, tuple) else (key,)
-    masks = [k for k in keys if _is_mask(k)]
-    if len(keys) != 1 or len(masks) != 1:
-        raise NotCaptured("assignment through index arrays is not compiled")
-    mask = as_node(block, masks[0])
-    new = as_node(block, value)
-    if new.shape:
-        raise NotCaptured("a boolean mask that receives an array")
-    new = build.cast(block, new, array.dtype)
-    lead = len(mask.shape)
-    if lead > array.ndim or not all(
-        block.sizes.decide_eq(a, b) for a, b in zip(mask.shape, array.raw_shape[:lead], strict=True)
-    ):
-        raise IndexError("boolean index did not match indexed array")
-    mask = build.view(block, mask, views.expand(mask.shape, list(range(lead, array.ndim))))
-    array.write(build.select(block, mask, new, array.node))
+def storable(block: Block, node: Node, dtype: np.dtype[Any]) -> Node:
+    """A value that is about to be stored as `dtype`: numbers go through Python's int() and float(), which may raise."""
+    if node.type.weight is Weight.ARRAY or node.shape:
+        return node
+    if node.type.weight is Weight.WEAK and node.dtype.kind == "c" and dtype.kind != "c":
+        raise NotCaptured("a Python complex number stored as a real one")
+    if node.dtype.kind == "f" and dtype.kind in "iu":
+        wide = build.cast(block, build.weigh(block, node, Weight.SCALAR), build.FLOAT64)
+        size = build.ufunc(block, kinds.UFUNCS[np.absolute], np.absolute, [wide])
+        limit = build.constant(block, 2.0**63, build.FLOAT64)
+        ok = build.ufunc(block, kinds.UFUNCS[np.less], np.less, [size, limit])
+        block.add(kinds.CHECK, (ok,), "a float that is no int64 is stored as an int", ok.type)
+    return node
 
 
 def _is_mask(key: Any) -> bool:
     return getattr(key, "dtype", None) == np.bool_
-
-
-def _advanced_get(array: Any, key: Any) -> Any:
-    """One or more integer index arrays beside slices, NumPy's placement rule."""
-    from npjit.ops.tracer import as_node, fresh
-
-    block = array.block
-    keys = list(key) if isinstance(key, tuple) else [key]
-    if any(_is_mask(k) or isinstance(k, (list, bool)) and _has_bools(k) for k in keys):
-        raise NotCaptured("x[mask]: the size of the result depends on values")
-    arrays = [k for k in keys if not _is_basic(k)]
-    if any(_is_tracer(k) for k in arrays):
-        raise NotCaptured("indexing by a traced array is not compiled")
-    numbers = [np.asarray(k, np.int64 if isinstance(k, list) and not k else None) for k in arrays]
-    if any(n.dtype.kind not in "iu" for n in numbers):
-        raise IndexError("arrays used as indices must be of integer (or boolean) type")
-    # basic keys first, the axes of index arrays kept whole
-    basic = [k if _is_basic(k) else slice(None) for k in keys]
-    v = parse(block, array.raw_shape, tuple(basic))
-    assert v is not None
-    base = build.view(block, array.node, v)
-    dims, apart = _index_axes(keys, array.ndim)
-    wrapped = []
-    for n, d in zip(np.broadcast_arrays(*numbers), dims, strict=True):
-        wrapped.append(as_node(block, _wrap_constant(block, n, base.shape[d])))
-    place = 0 if apart else dims[0]
-    shape = [n for i, n in enumerate(base.shape) if i not in dims]
-    shape[place:place] = wrapped[0].shape
-    type_ = TensorType(tuple(shape), base.dtype)
-    return fresh(
-        block, block.add(kinds.GATHER, (base, *wrapped), Gather(tuple(dims), place), type_)
-    )
-
-
-def _has_bools(key: Any) -> bool:
-    return isinstance(key, bool) or np.asarray(key).dtype == np.bool_
-
-
-def _wrap_constant(block: Any, index: np.ndarray, n: Size) -> np.ndarray:
-    """Constant indices counted from the front, in range by a guard."""
-    sizes = block.sizes
-    if index.size:
-        normalise_index(block, int(index.min()), n)
-        normalise_index(block, int(index.max()), n)
-        if index.min() < 0:
-            index = np.where(index < 0, index + sizes.specialise(n), index)
-    return index.astype(np.int64)
-
-
-def _index_axes(keys: list[Any], rank: int) -> tuple[list[int], bool]:
-    """Axes (of the result of the basic part) that index arrays address, and whether they stand apart."""
-    taken = sum(k is not None and k is not Ellipsis for k in keys)
-    axis = 0
-    dims: list[int] = []
-    places: list[int] = []
-    for position, k in enumerate(keys):
-        if k is Ellipsis:
-            axis += rank - taken
-        elif not _is_basic(k):
-            dims.append(axis)
-            places.append(position)
-            axis += 1
-        elif not _is_position(k):
-            axis += 1
-        else:
-            places.append(position)
-    apart = places != list(range(places[0], places[0] + len(places)))
-    return dims, apart

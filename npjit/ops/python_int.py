@@ -54,6 +54,18 @@ def arithmetic(block: Block, ufunc: np.ufunc, x: Node, y: Node) -> Node:
     raise NotCaptured(f"Python's {ufunc.__name__} on traced ints")
 
 
+def as_exact_float(block: Block, x: Node) -> Node:
+    """A Python int or bool as a float; a check where it would be rounded (Python divides ints exactly)."""
+    if x.op.kind is not Kind.CONST and x.dtype != build.BOOL:
+        scalar = build.weigh(block, x, Weight.SCALAR)
+        bounds = [(np.less_equal, 2**53), (np.greater_equal, -(2**53))]
+        for test, bound in bounds:
+            limit = build.constant(block, bound, build.INT64)
+            ok = build.ufunc(block, kinds.UFUNCS[test], test, [scalar, limit])
+            block.add(kinds.CHECK, (ok,), "a Python int beyond 53 bits is divided", ok.type)
+    return build.cast(block, x, build.FLOAT64)
+
+
 def _no_carry(
     block: Block, call: Callable[..., Node], ufunc: np.ufunc, x: Node, y: Node, result: Node
 ) -> Node:

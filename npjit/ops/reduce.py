@@ -126,6 +126,8 @@ def _accumulate(
     value = _masked(block, value, where, op.reduction.identity)
     value = build.reduce(block, op, value, axes, accumulator)
     value = _keep(block, build.cast(block, value, wanted), axes, keepdims)
+    if not axes and not _given(initial):
+        initial = op.reduction.identity  # which tells 0.0 from -0.0
     return _finish(block, value, ufunc, initial, out)
 
 

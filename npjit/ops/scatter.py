@@ -1,30 +1,76 @@
-"""Rows that store through index arrays. `scatter_add(base, value, *indices)` is the adjoint of a
-gather.
+"""Rows that store through index arrays: `scatter_add(base, value, *indices)` is the adjoint of a
+gather, `scatter_last` is `base[indices] = value`.
 
-The value has the gather's shape; where several of its elements meet one element of the base, they
-add up.
+The value has the gather's shape; its elements join the base one after the other, in C order. The
+indices are int64, counted from the front and in range.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from npjit.core.op import Gather, Kind, Op, Reduction
-from npjit.ops.kinds import row
+from npjit.ops.kinds import c_name, row
+
+DType = np.dtype[Any]
 
 
-def _scatter_add(node: Any, base: Any, value: Any, *indices: Any) -> Any:
-    g: Gather = node.params
-    result = np.array(base)
-    kept = [d for d in range(base.ndim) if d not in g.dims]
-    rank = np.ndim(indices[0])
-    placed = range(g.place, g.place + rank)
-    rest = [axis for axis in range(value.ndim) if axis not in placed]
-    target = np.transpose(result, [*g.dims, *kept])
-    np.add.at(target, tuple(indices), np.transpose(value, [*placed, *rest]))
-    return result
+def _scattered(store: Callable[..., None]) -> Callable[..., Any]:
+    """The reference meaning: `store(target, places, value)` on a copy of the base."""
+
+    def evaluate(node: Any, base: Any, value: Any, *indices: Any) -> Any:
+        g: Gather = node.params
+        result = np.array(base)
+        kept = [d for d in range(base.ndim) if d not in g.dims]
+        rank = np.ndim(indices[0])
+        placed = range(g.place, g.place + rank)
+        rest = [axis for axis in range(np.ndim(value)) if axis not in placed]
+        target = np.transpose(result, [*g.dims, *kept])
+        # flat index arrays are taken in order
+        places = tuple(np.ravel(i) for i in indices)
+        moved = np.transpose(value, [*placed, *rest])
+        store(target, places, moved.reshape(places[0].size, *moved.shape[rank:]))
+        return result
+
+    return evaluate
 
 
-SCATTER_ADD = row(Op("scatter_add", Kind.SCATTER, _scatter_add, reduction=Reduction("sum", 0)))
+def _at(ufunc: np.ufunc) -> Callable[..., None]:
+    def store(target: Any, places: Any, value: Any) -> None:
+        ufunc.at(target, places, value)
+
+    return store
+
+
+def _last(target: Any, places: Any, value: Any) -> None:
+    target[places] = value
+
+
+def _text(join: str) -> Callable[..., str]:
+    def text(params: Gather, arguments: list[DType], result: DType) -> str:
+        numbers = ", ".join(map(str, (params.place, *params.dims)))
+        return f"nj_scatter<{c_name(result)}, nj_join_{join}, {numbers}>(arrays)"
+
+    return text
+
+
+def _scatter(name: str, join: str, store: Callable[..., None], style: str) -> Op:
+    return row(
+        Op(
+            f"scatter_{name}",
+            Kind.SCATTER,
+            _scattered(store),
+            c=_text(join),
+            reduction=Reduction(style),
+        )
+    )
+
+
+SCATTER_LAST = _scatter("last", "last", _last, "last")
+SCATTER_ADD = _scatter("add", "add", _at(np.add), "sum")
+SCATTER_MULTIPLY = _scatter("multiply", "multiply", _at(np.multiply), "product")
+SCATTER_MAXIMUM = _scatter("maximum", "maximum", _at(np.maximum), "max")
+SCATTER_MINIMUM = _scatter("minimum", "minimum", _at(np.minimum), "min")

@@ -162,7 +162,7 @@ IN_ORDER_OF = kinds.elementwise(
     _laid_out,
     "{0}",
     name="in_order_of",
-    complex_c=("{0r}", "{0i}"),
+    complex_c=lambda params, args, made: ("{0r}", "{0i}") if args[0].kind == "c" else "{0}",
     vjp=lambda g, y, value, model: [g],
 )
 

@@ -17,7 +17,7 @@ from weakref import ReferenceType
 import numpy as np
 
 from npjit.core.graph import Block, Node, TensorType, Weight
-from npjit.core.op import Kind
+from npjit.core.op import Kind, Op
 from npjit.core.view import View
 from npjit.ops import build, indexing, kinds, python_int
 from npjit.ops.errors import NotCaptured, active_trace
@@ -85,12 +85,22 @@ class Cell:
             self.node = value
             self.owned = False
             return
-        if not self.owned:
-            type_ = TensorType(self.node.shape, self.node.dtype)
-            self.node = block.add(kinds.CELL, (self.node,), len(block.nodes), type_)
-            self.owned = True
+        self._own()
         target = view if view is not None else indexing.identity(self.node.shape)
         self.node = block.add(kinds.UPDATE, (self.node, value), target, self.node.type)
+
+    def scatter(self, op: Op, value: Node, params: Any, indices: tuple[Node, ...]) -> None:
+        """A new version into which elements of `value` are scattered through index arrays."""
+        self.require_writable()
+        self._own()
+        self.node = self.block.add(op, (self.node, value, *indices), params, self.node.type)
+
+    def _own(self) -> None:
+        """Have a buffer that versions can change in place."""
+        if not self.owned:
+            block, type_ = self.block, TensorType(self.node.shape, self.node.dtype)
+            self.node = block.add(kinds.CELL, (self.node,), len(block.nodes), type_)
+            self.owned = True
 
     def require_writable(self) -> None:
         """NotCaptured when another live array may share this memory in a way that tracing does not follow."""
@@ -192,6 +202,8 @@ class Tracer:
     # ------------------------------------------------------------ NumPy's protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if any(_takes_over(v) for v in inputs):
+            return NotImplemented
         return _guarded(_ufunc, self.block, ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -327,6 +339,8 @@ class Tracer:
         block = self.block
         value = build.cast(block, value, self.dtype)
         spare = len(value.shape) - self.ndim
+        if spare > 0 and not self.ndim:
+            raise NotCaptured("an element is set to an array")
         if spare > 0 and all(n == 1 for n in value.shape[:spare]):
             value = build.reshape(block, value, value.shape[spare:])
         shape = build.broadcast_shapes(block, [self.raw_shape, value.shape])
@@ -519,8 +533,11 @@ def _python_binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
         raise NotCaptured(f"Python's {ufunc.__name__} on traced numbers")
     if x.dtype.kind in "iub" and y.dtype.kind in "iub" and ufunc not in _COMPARISONS:
         if ufunc is not np.true_divide:
-            return _python_result(block, python_int.arithmetic(block, ufunc, x, y))
-        x, y = build.cast(block, x, build.FLOAT64), build.cast(block, y, build.FLOAT64)
+            made = python_int.arithmetic(block, ufunc, x, y)
+            if ufunc in _BITWISE and x.dtype == y.dtype == build.BOOL:
+                made = build.cast(block, made, build.BOOL)
+            return _python_result(block, made)
+        x, y = python_int.as_exact_float(block, x), python_int.as_exact_float(block, y)
     result = build.ufunc(block, op, ufunc, [x, y])
     if ufunc is np.power:
         _require_python_power(block, result, x, y)
@@ -547,6 +564,7 @@ def _require_nonzero(block: Block, node: Node) -> None:
     block.add(kinds.CHECK, (ok,), "ZeroDivisionError: division by zero", ok.type)
 
 
+_BITWISE = frozenset([np.bitwise_and, np.bitwise_or, np.bitwise_xor])
 _COMPARISONS = frozenset(
     [np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal]
 )
@@ -592,7 +610,14 @@ def _as_python_sees(left: Any, right: Any) -> Any:
     return right
 
 
+def _takes_over(value: Any) -> bool:
+    """Whether another sort of traced value (npjit.ops.masks) decides what an operation gives."""
+    return getattr(type(value), "takes_over", False)
+
+
 def _operand(value: Any) -> bool:
+    if _takes_over(value):
+        return False
     return is_traced(value) or isinstance(
         value, (int, float, complex, np.generic, np.ndarray, list, tuple)
     )

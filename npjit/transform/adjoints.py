@@ -165,19 +165,37 @@ def _pad_adjoint(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients
 def _gather(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
     base, *indices = node.args
     type_ = TensorType(base.shape, g.dtype)
-    start = zeros(block, base.shape, g.dtype)
+    start = _cell(block, zeros(block, base.shape, g.dtype))
     added = block.add(SCATTER_ADD, (start, g, *indices), node.params, type_)
     return [added]
 
 
 def _scatter(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
-    """Only for rows that add: the gradient of what was added there is read from there."""
-    if node.op.reduction is None or node.op.reduction.style != "sum":
+    """The gradient of what was added or stored there is read from there."""
+    assert node.op.reduction is not None
+    style = node.op.reduction.style
+    if style not in ("sum", "last"):
         raise _missing(node)
     _, value, *indices = node.args
-    params: Gather = node.params
-    picked = block.add(kinds.GATHER, (g, *indices), params, TensorType(value.shape, g.dtype))
-    return [g, picked]
+    picked = _gathered(block, g, value.shape, node)
+    if style == "sum":
+        return [g, picked]
+    none = zeros(block, value.shape, g.dtype)
+    rest = block.add(node.op, (_cell(block, g), none, *indices), node.params, g.type)
+    # of the values that met in one place the last one has stayed
+    count = build.iota(block, build.element_count(value.shape))
+    number = build.reshape(block, count, value.shape)
+    start = _cell(block, zeros(block, node.shape, number.dtype))
+    type_ = TensorType(node.shape, number.dtype)
+    last = block.add(node.op, (start, number, *indices), node.params, type_)
+    stayed = wrap(block, _gathered(block, last, value.shape, node)) == wrap(block, number)
+    return [rest, build.select(block, stayed.node, picked, none)]
+
+
+def _gathered(block: Block, base: Node, shape: Shape, scatter: Node) -> Node:
+    """What a base holds where a scatter has stored."""
+    type_ = TensorType(shape, base.dtype)
+    return block.add(kinds.GATHER, (base, *scatter.args[2:]), scatter.params, type_)
 
 
 # ---------------------------------------------------------------- storage

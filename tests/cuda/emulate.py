@@ -126,6 +126,9 @@ class EmulatedDevice:
     def multiply(self, a: Region, b: Region, c: Region) -> None:
         self.view(c)[...] = np.matmul(self.view(a), self.view(b))
 
+    def copy(self, source: Region, target: Region) -> None:
+        self.view(target)[...] = self.view(source)
+
     def compute(
         self, op: Op, params: Any, given: Sequence[Region], made: Sequence[tuple[int, Region]]
     ) -> None:

@@ -25,6 +25,7 @@ class Pointer:
     def __init__(self, ptr: int, owner: Any) -> None:
         self.ptr = ptr
         self.owner = owner
+        self.device_id = 0
 
     def __add__(self, offset: int) -> Pointer:
         return Pointer(self.ptr + offset, self.owner)
@@ -38,7 +39,6 @@ class Array:
         self.data = Pointer(values.ctypes.data, values)
         self.shape, self.strides, self.dtype = values.shape, values.strides, values.dtype
         self.ndim, self.size, self.itemsize = values.ndim, values.size, values.itemsize
-        self.device = types.SimpleNamespace(id=0)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -90,7 +90,9 @@ def install(monkeypatch: Any) -> Any:
         asarray=asarray,
         asnumpy=lambda a, order="A": a.get(),
         ndarray=ndarray,
-        cuda=types.SimpleNamespace(Device=on_device),
+        cuda=types.SimpleNamespace(
+            Device=on_device, runtime=types.SimpleNamespace(getDevice=lambda: 0)
+        ),
     )
     monkeypatch.setattr(backend, "cupy", lambda: module)
     monkeypatch.setattr(backend, "device", lambda: device)

@@ -64,6 +64,9 @@ def make_noisy(size: float) -> Callable[..., Any]:
         return made if isinstance(value, np.ndarray) else made[()]
 
     def noisy(name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if name in ("signbit", "copysign"):
+            args = tuple(_any_sign(a, rng) for a in args)
+            noisy.used = True  # type: ignore[attr-defined]
         if name in EXACT and not (name in REAL_ONLY and _has_complex(function, args)):
             return function(*args, **kwargs)
         noisy.used = True  # type: ignore[attr-defined]
@@ -83,6 +86,14 @@ def make_noisy(size: float) -> Callable[..., Any]:
 
     noisy.used = False  # type: ignore[attr-defined]
     return noisy
+
+
+def _any_sign(value: Any, rng: Any) -> Any:
+    """The value with random signs of its NaNs, which nobody promises."""
+    if np.asarray(value).dtype.kind != "f":
+        return value
+    signs = rng.choice([-1.0, 1.0], np.shape(value)).astype(np.asarray(value).dtype)
+    return np.where(np.isnan(value), np.copysign(np.nan, signs), value)[()]
 
 
 def _sizes(values: Any, rng: Any) -> Any:

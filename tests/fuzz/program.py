@@ -120,9 +120,13 @@ class _Noise(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         if isinstance(node.func, ast.Attribute):
-            name = ast.Constant(node.func.attr)
-            return ast.Call(ast.Name(NOISY, ast.Load()), [name, node.func, *node.args], node.keywords)
-        return node
+            name = node.func.attr
+        elif isinstance(node.func, ast.Name) and node.func.id in ("abs", "pow", "sum"):
+            name = node.func.id
+        else:
+            return node
+        given = [ast.Constant(name), node.func, *node.args]
+        return ast.Call(ast.Name(NOISY, ast.Load()), given, node.keywords)
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         self.generic_visit(node)

@@ -114,12 +114,12 @@ struct nj_scan_job {
   }
   static void rows(void* context, i64 begin, i64 end, int) {
     const nj_scan_job& job = *(const nj_scan_job*)context;
-    const i64 outer = job.to->ndim == 0 ? 1 : job.n * job.inner;
+    const i64 each = job.n * job.inner;
     for (i64 at = begin; at < end;) {
       const i64 low = at % job.inner;
       const i64 high = nj_size_min(job.inner, low + end - at);
-      const memory* x = (const memory*)job.from->data + at / job.inner * outer;
-      memory* y = (memory*)job.to->data + at / job.inner * outer;
+      const memory* x = (const memory*)job.from->data + at / job.inner * each;
+      memory* y = (memory*)job.to->data + at / job.inner * each;
       for (i64 j = low; j < high; ++j) y[j] = cell::load(x + j);
       for (i64 i = 1; i < job.n; ++i) {
         const memory* before = y;

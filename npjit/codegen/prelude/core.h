@@ -25,23 +25,33 @@ NJ_INLINE f64 nj_from_bits(u64 bits) {
 
 // NumPy's casts are what SSE code gives: 8 and 16 bit integers are cut from an i32, and what does
 // not fit becomes the smallest integer of the conversion. C++ alone leaves this undefined.
+#if defined(__has_builtin) && __has_builtin(__builtin_assoc_barrier)
+// Else g++ takes (f64)(i64)x for trunc(x), which keeps NaN and makes -0.0 of -0.3.
+#define NJ_OPAQUE(x) __builtin_assoc_barrier(x)
+#else
+#define NJ_OPAQUE(x) (x)
+#endif
+NJ_INLINE i32 nj_convert(i32*, f64 x) { return NJ_OPAQUE((i32)x); }
+NJ_INLINE i64 nj_convert(i64*, f64 x) { return NJ_OPAQUE((i64)x); }
+NJ_INLINE i32 nj_convert(i32*, f32 x) { return NJ_OPAQUE((i32)x); }
+NJ_INLINE i64 nj_convert(i64*, f32 x) { return NJ_OPAQUE((i64)x); }
 NJ_INLINE i8 nj_convert(i8*, f64 x) { return (i8)(i32)x; }
 NJ_INLINE i16 nj_convert(i16*, f64 x) { return (i16)(i32)x; }
 NJ_INLINE u8 nj_convert(u8*, f64 x) { return (u8)(i32)x; }
 NJ_INLINE u16 nj_convert(u16*, f64 x) { return (u16)(i32)x; }
 NJ_INLINE u32 nj_convert(u32*, f64 x) {
-  return x >= 0x1p31 ? (u32)(i32)(x - 0x1p31) ^ (1u << 31) : (u32)(i32)x;
+  return x >= 0x1p31 ? (u32)(i32)(x - 0x1p31) ^ (1u << 31) : NJ_OPAQUE((u32)(i32)x);
 }
 NJ_INLINE u64 nj_convert(u64*, f64 x) {
   const u64 high = (u64)(i64)(x - 0x1p63) ^ (1ull << 63);
-  return x >= 0x1p63 ? high : (u64)(i64)x;
+  return x >= 0x1p63 ? high : NJ_OPAQUE((u64)(i64)x);
 }
 NJ_INLINE i8 nj_convert(i8*, f32 x) { return (i8)(i32)x; }
 NJ_INLINE i16 nj_convert(i16*, f32 x) { return (i16)(i32)x; }
 NJ_INLINE u8 nj_convert(u8*, f32 x) { return (u8)(i32)x; }
 NJ_INLINE u16 nj_convert(u16*, f32 x) { return (u16)(i32)x; }
 NJ_INLINE u32 nj_convert(u32*, f32 x) {
-  return x >= 0x1p31f ? (u32)(i32)(x - 0x1p31f) ^ (1u << 31) : (u32)(i32)x;
+  return x >= 0x1p31f ? (u32)(i32)(x - 0x1p31f) ^ (1u << 31) : NJ_OPAQUE((u32)(i32)x);
 }
 NJ_INLINE u64 nj_convert(u64* to, f32 x) { return nj_convert(to, (f64)x); }
 template <class To, class From>

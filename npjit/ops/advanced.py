@@ -1,0 +1,30 @@
+"""Keys that are not basic: index arrays go to `npjit.ops.gathering`, computed masks to
+`npjit.ops.masks`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from npjit.ops.gathering import get_at, set_at
+from npjit.ops.masks import get_masked, set_masked
+from npjit.ops.tracer import Tracer
+
+
+def get_advanced(array: Tracer, key: Any) -> Any:
+    """array[key]."""
+    return get_masked(array, key) if _has_mask(key) else get_at(array, key)
+
+
+def set_advanced(array: Tracer, key: Any, value: Any) -> None:
+    """array[key] = value."""
+    if _has_mask(key):
+        set_masked(array, key, value)
+    else:
+        set_at(array, key, value)
+
+
+def _has_mask(key: Any) -> bool:
+    keys = key if isinstance(key, tuple) else (key,)
+    return any(type(k) is Tracer and k.dtype == np.bool_ for k in keys)
