@@ -33,7 +33,7 @@ struct npjit_array {
   const npjit_int64* strides;
 };
 
-// Runs fn(context, begin, end) over [0, n) in at most nthreads static chunks of at least `grain` items each, in the
+// Runs fn(context, begin, end) over [0, n) in static chunks of at least `grain` items each (a few a thread), in the
 // calling thread alone when n <= grain or the workers are busy. Chunk c of an n-item range always has the same bounds
 // for the same thread count, so results repeat. `chunk` numbers the chunk (0 .. npjit_api::chunks - 1).
 typedef void (*npjit_body)(void* context, npjit_int64 begin, npjit_int64 end, int chunk);

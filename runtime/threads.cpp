@@ -20,7 +20,11 @@
 namespace npjit::threads {
 namespace {
 
-constexpr std::chrono::microseconds spin_time{30};
+// Waking a worker takes longer than many kernels run, so it waits awake for a call that follows soon.
+constexpr std::chrono::microseconds spin_time{200};
+
+// A long job has this many chunks a thread: one that comes late or is held up leaves more to others.
+constexpr int chunks_each = 4;
 
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -155,7 +159,7 @@ class Workers {
       }
       inside_.fetch_add(1);
       if (open_.load()) {
-        take_chunks(number);
+        take_chunks(static_cast<int>(std::int64_t{number} * job_.chunks / job_.threads));
       }
       inside_.fetch_sub(1);
     }
@@ -247,7 +251,11 @@ void set_count(int threads) noexcept { thread_count.store(std::clamp(threads, 1,
 
 int chunks(npjit_int64 n, npjit_int64 grain) {
   const npjit_int64 most = n / std::max<npjit_int64>(grain, 1);
-  return static_cast<int>(std::clamp<npjit_int64>(most, 1, count()));
+  const int threads = count();
+  const int finest = threads == 1 ? 1 : std::min(chunks_each * threads, most_threads);
+  const auto each_one = std::clamp<npjit_int64>(most, 1, threads);
+  return static_cast<int>(
+      std::max(each_one, std::min<npjit_int64>(most / chunks_each, finest)));
 }
 
 void parallel(npjit_body body, void* context, npjit_int64 n, npjit_int64 grain) {

@@ -1,7 +1,7 @@
 // The worker threads: static chunks of an index range, run by fixed workers and the calling thread.
 //
 // Chunk bounds depend on n, grain and the thread count alone, never on who runs a chunk, so results
-// repeat. A worker prefers the chunk of its own number and takes any other that nobody has begun;
+// repeat. A worker begins at its own share of the chunks and takes any other that nobody has begun;
 // the caller does the same, so it never waits for a worker that is still asleep. Without free
 // workers (busy with another call, or a nested call) the caller runs all chunks itself. No Python
 // here.

@@ -50,16 +50,24 @@ def test_wrong_output_is_seen(tmp_path):
 
 def test_quoted_rows_stand_in_the_table():
     table = "".join(path.read_text() for path in ROOT.glob("npjit/ops/*.py"))
-    quoted = re.findall(r"^```py\n(.*?)\n```$", (ROOT / "README.md").read_text(), re.M | re.S)
-    assert quoted
-    for row in quoted:
-        assert row in table
+    for page in ("README.md", "docs/adding_an_op.md"):
+        quoted = re.findall(r"^```py\n(.*?)\n```$", (ROOT / page).read_text(), re.M | re.S)
+        assert quoted
+        for row in quoted:
+            assert row in table, page
 
 
 def test_links_between_documents():
     for document in DOCUMENTS:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
             assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_coverage_page_is_the_tables():
+    script = runpy.run_path(str(ROOT / "docs" / "coverage.py"))
+    if f"for NumPy {script['VERSION']}.\n" not in script["PAGE"].read_text():
+        pytest.skip("the page is of another NumPy")
+    assert script["page"]() == script["PAGE"].read_text(), "run python docs/coverage.py"
 
 
 @pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*.py")), ids=lambda path: path.stem)

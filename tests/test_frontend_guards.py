@@ -475,3 +475,15 @@ def test_array_subclasses_run_as_numpy(jit):
     ):
         check(jit(lambda x: x[::-1]), value)
         check(f, value)
+
+
+def test_object_arrays_do_not_stand_in_the_way_of_others(jit):
+    f = jit(lambda x: x * 2)
+    for _ in range(12):
+        check(f, X.astype(object))
+    assert f.cache_info()["refusals"] == {
+        key: 1 for key in f.cache_info()["refusals"] if "dtype object" in key
+    }
+    check(f, X)
+    check(f, X.astype("f4"))
+    assert counts(f) == (2, 2, 12)

@@ -153,3 +153,9 @@ def test_arrays_in_unusual_places(jit):
     check_calls(jit(lambda x: np.concatenate([x, [1.0, x[0]], w])), X)
     check_calls(jit(lambda a: np.array([[a[0, 0], 2], [3, a[1, 1]]])), A)
     check_calls(jit(lambda a: sum(r * i for i, r in enumerate(a)) + max(a.shape)), A)
+
+
+def test_shapes_that_values_decide(jit):
+    f = jit(lambda x, k: (x[:k], (x * 2)[int(x[3]) + 3 :], x[x > 0]))
+    for k in (np.int64(3), np.int64(5)):
+        assert_same(f(X, k), f.__wrapped__(X, k))

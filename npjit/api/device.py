@@ -1,8 +1,9 @@
 """Calls with arrays that live on a GPU, or that `device="cuda"` moves there.
 
-In: a `Jitted` and the arguments of a call. Out: the call's result, with CuPy arrays for CuPy arrays and NumPy arrays for
-NumPy arrays. A device array enters the Dispatcher as a *header*: an ndarray with its shape, strides and address, which
-nobody reads through. So guards, tracing and the choice of an entry are the same as on the CPU.
+In: a `Jitted` and the arguments of a call. Out: the call's result, with CuPy arrays for CuPy arrays
+and NumPy arrays for NumPy arrays. A device array enters the Dispatcher as a *header*: an ndarray
+with its shape, strides and address, which nobody reads through. So guards, tracing and the choice
+of an entry are the same as on the CPU.
 
     >>> npjit.jit(f)(cupy.ones(1000))                    # doctest: +SKIP
     >>> npjit.jit(f, device="cuda")(np.ones(1000))       # doctest: +SKIP
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
 
 class Header:
-    """What makes NumPy see a device array: its interface, and the array itself. `source` is the NumPy array that it was
-    copied from."""
+    """What makes NumPy see a device array: its interface, and the array itself. `source` is the
+    NumPy array that it was copied from."""
 
     def __init__(self, owner: Any, source: np.ndarray | None) -> None:
         self.owner = owner
@@ -264,7 +265,9 @@ class DeviceCall:
         return found
 
     def _array(self, value: Any) -> Any:
-        """The device array of a header; a NumPy array that the function itself brought is copied once."""
+        """The device array of a header; a NumPy array that the function itself brought is copied
+        once.
+        """
         if type(value) is not np.ndarray:
             return value
         root = value.base

@@ -1,7 +1,8 @@
-"""Compiled functions as Cython-built extension modules: `backend="cython"`, and `npjit.export` for shipping.
+"""Compiled functions as Cython-built extension modules: `backend="cython"`, and `npjit.export` for
+shipping.
 
-Both print the same C++ as the "cpp" backend with a typed .pyx around it, and build a real extension module. An
-exported module needs NumPy alone: neither npjit nor a compiler.
+Both print the same C++ as the "cpp" backend with a typed .pyx around it, and build a real extension
+module. An exported module needs NumPy alone: neither npjit nor a compiler.
 """
 
 from __future__ import annotations
@@ -29,23 +30,23 @@ class ExportError(ValueError):
     """What cannot be a module on its own, and why."""
 
 
-def export(
-    function: Any, example_args: Sequence[Any], name: str, path: str | Path = "."
-) -> Path:
+def export(function: Any, example_args: Sequence[Any], name: str, path: str | Path = ".") -> Path:
     """Write a function, compiled for arguments like these, as an extension module.
 
     Parameters
     ----------
     function : callable
-        A function, or what `npjit.jit`, `npjit.grad` or `npjit.value_and_grad` gave. Its arrays and numbers must come
-        in as positional arguments; what it reads of globals and closures must be functions and modules.
+        A function, or what `npjit.jit`, `npjit.grad` or `npjit.value_and_grad` gave. Its arrays and
+        numbers must come in as positional arguments; what it reads of globals and closures must be
+        functions and modules.
     example_args : sequence
-        Arguments whose dtypes, ranks and memory layouts the module is compiled for. Extents above 16 may differ.
+        Arguments whose dtypes, ranks and memory layouts the module is compiled for. Extents above
+        16 may differ.
     name : str
         The module's name, and its function's.
     path : str or Path
-        The folder that receives `<name>.pyx`, `<name>_native.cpp`, `setup.py`, the stub `<name>.pyi` and the built
-        module.
+        The folder that receives `<name>.pyx`, `<name>_native.cpp`, `setup.py`, the stub
+        `<name>.pyi` and the built module.
 
     Returns
     -------
@@ -86,7 +87,7 @@ def export(
 
 
 def module_of(captured: Captured, graph: Graph, name: str, function: Any) -> Module:
-    """The module's signature and result; ExportError for inputs that are no positional arguments."""
+    """Signature and result of the module; ExportError for inputs that are no positional arguments."""
     from npjit.codegen.cython_printer import Module
 
     names = _parameters(function)
@@ -141,7 +142,9 @@ def build_module(plan: Plan, module: Module, folder: Path) -> Path:
 
     compiler = toolchain.find_compiler()
     if compiler is None:
-        raise ExportError("building a module takes a C++ compiler; python -m npjit doctor says which")
+        raise ExportError(
+            "building a module takes a C++ compiler; python -m npjit doctor says which"
+        )
     try:
         cpp, pyx = print_cython(plan, module, compiler.vector)
     except NotStandalone as e:

@@ -118,10 +118,11 @@ def explain(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ex
     report.guards = in_words(jitted.function, made)
     report.bytes_moved = _bytes(made.graph, [i.value for i in low.captured.inputs])
     if made.plan is not None:
-        from npjit.schedule.plan import Contract, Launch
+        from npjit.schedule.plan import Contract, Launch, every_step
 
-        report.kernels = sum(isinstance(s, Launch) for s in made.plan.every_step())
-        report.contracts = sum(isinstance(s, Contract) for s in made.plan.every_step())
+        steps = list(every_step(made.plan.steps))
+        report.kernels = sum(isinstance(s, Launch) for s in steps)
+        report.contracts = sum(isinstance(s, Contract) for s in steps)
         report.refusals = list(made.plan.refusals)
     return report
 

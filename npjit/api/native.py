@@ -1,4 +1,9 @@
-"""The built-in backends: schedule a graph, print it, build it, load it; or fall down the search order."""
+"""The built-in backends: schedule a graph, print, build and load it; or take the next backend.
+
+In: a captured call and its graph after all passes. Out: a `Compiled`, whose entry runs it:
+
+    compile_native(captured, graph, None, watch, detail=False)    ->  Compiled(entry, graph, "cpp")
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from npjit.api.guards import Namer
-from npjit.core.size import Expr, Var, atoms
+from npjit.core.size import atoms
 
 if TYPE_CHECKING:
     from npjit.api.compile import Compiled
@@ -20,10 +20,9 @@ def changing_parts(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]
     counts: dict[str, int] = {}
     failing = dict(zip(map(id, jitted.entries), jitted.explain_miss(args, kwargs), strict=True))
     for made in jitted.compiled:
-        namer = Namer(jitted.function, made.steps)
         step = failing.get(id(made.entry))
-        found = _fixed_inputs(made) if step == "sizes" else [step]
-        for number in found:
+        namer = Namer(jitted.function, made.steps)
+        for number in _fixed_inputs(made) if step == "sizes" else [step]:
             if isinstance(number, int):
                 name = namer.name(number)
                 counts[name] = counts.get(name, 0) + 1
@@ -32,14 +31,7 @@ def changing_parts(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 def _fixed_inputs(made: Compiled) -> list[int]:
     """The steps of the inputs that a size guard holds to one value."""
-    found = []
-    for guard in made.graph.guards:
-        if guard.relation == "==" and isinstance(guard.a - guard.b, Expr):
-            found += [
-                made.graph.sources[v].input for v in _variables(guard) if v in made.graph.sources
-            ]
-    return [made.inputs[i] for i in dict.fromkeys(found)]
-
-
-def _variables(guard: Any) -> set[Var]:
-    return atoms(guard.a) | atoms(guard.b)
+    equal = [g for g in made.graph.guards if g.relation == "=="]
+    named = [v for g in equal for v in sorted(atoms(g.a) | atoms(g.b), key=lambda v: v.name)]
+    inputs = [made.graph.sources[v].input for v in named if v in made.graph.sources]
+    return [made.inputs[i] for i in dict.fromkeys(inputs)]

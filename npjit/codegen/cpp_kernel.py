@@ -174,7 +174,7 @@ class KernelPrinter:
         extent = self.kernel.axes[axis].extent
         start, stop = f"from{axis}", f"to{axis}"
         # a block holds fewer of the widest values
-        widest = max((a.fold.cells[0][0] for a in loops if a.blocked), key=_width)
+        widest = max((a.kind for a in loops if a.blocked), key=_width)
         block = f"NJ_BLOCK({widest})"
         one = isinstance(extent, int) and extent <= _SHORT
         step = f"for (i64 {start} = {low}; {start} < {high}; {start} += {block})"

@@ -8,6 +8,7 @@ and block sums, and leaves what a fold's cells would hold.
     sum of f64   cells acc5        acc5 = acc5 + v4              loop: block sums into nj_cascade
     max of f64   cells acc5        acc5 = nj_maximum(acc5, v4)   loop: max and an integer NaN flag
     argmax       cells acc5, at5   better5 ? (v4, position)      loop: blocks into nj_argument
+    deviation    cells n5, mean5, acc5   join by Chan's formula  loop: blocks' moments, a cascade
 """
 
 from __future__ import annotations
@@ -141,11 +142,38 @@ class ArgFold(Fold):
         return [f"const {ctype(self.instr.dtype)} v{self.number} = {cells[1]};"]
 
 
+class MomentsFold(Fold):
+    """Squared distances from the mean. The cells are an nj_moments: count, mean and squares."""
+
+    @property
+    def cells(self) -> list[tuple[str, str]]:
+        return [("f64", f"{part}{self.number}") for part in ("n", "mean", "acc")]
+
+    def initial(self) -> list[str]:
+        return ["0", "0", "0"]
+
+    def items(self, position: str) -> list[str]:
+        return ["1", self.values.converted(self.instr.arg, np.dtype("f8")), "0"]
+
+    def take(self, cells: Sequence[str], items: Sequence[str]) -> list[str]:
+        both = (f"nj_moments{{{', '.join(parts)}}}" for parts in (cells, items))
+        name = f"both{self.number}"
+        parts = zip(cells, ("count", "mean", "squares"), strict=True)
+        joined = f"const nj_moments {name} = {' + '.join(both)};"
+        return [joined, *(f"{cell} = {name}.{part};" for cell, part in parts)]
+
+    def finish(self, cells: Sequence[str]) -> list[str]:
+        kind = ctype(self.instr.dtype)
+        return [f"const {kind} v{self.number} = nj_cast<{kind}>({cells[2]});"]
+
+
+_FOLDS = {"argmin": ArgFold, "argmax": ArgFold, "deviation": MomentsFold}
+
+
 def fold(number: int, instr: Reduce, values: Values) -> Fold:
     """The fold of a reduction."""
     assert instr.op.reduction is not None
-    is_position = instr.op.reduction.style in ("argmin", "argmax")
-    return (ArgFold if is_position else Fold)(number, instr, values)
+    return _FOLDS.get(instr.op.reduction.style, Fold)(number, instr, values)
 
 
 @dataclass(frozen=True)
@@ -161,6 +189,11 @@ class Loop:
     @property
     def name(self) -> str:
         return f"{self.fold.number}"
+
+    @property
+    def kind(self) -> str:
+        """The type of the values, of which a block holds so and so many."""
+        return stored(self.fold.accumulator)
 
     def before(self) -> list[str]:
         """Statements in front of all loops."""
@@ -265,15 +298,11 @@ class ArgLoop(Loop):
     simd = True
     blocked = True
 
-    @property
-    def _kind(self) -> str:
-        return stored(self.fold.accumulator)
-
     def before(self) -> list[str]:
         sign = 1 if self.fold.style == "argmax" else -1
         return [
-            f"nj_argument<{self._kind}, {sign}> acc{self.name};",
-            f"{self._kind} block{self.name}[NJ_BLOCK({self._kind})];",
+            f"nj_argument<{self.kind}, {sign}> acc{self.name};",
+            f"{self.kind} block{self.name}[NJ_BLOCK({self.kind})];",
         ]
 
     def step(self, position: str, lane: str) -> list[str]:
@@ -286,8 +315,34 @@ class ArgLoop(Loop):
         return [f"acc{self.name}.best", f"acc{self.name}.at"]
 
 
+class MomentsLoop(Loop):
+    """Squared distances from the mean: a block's values are kept, to be read twice."""
+
+    simd = True
+    blocked = True
+
+    def before(self) -> list[str]:
+        return [
+            f"nj_cascade<nj_moments> joined{self.name};",
+            f"{self.kind} block{self.name}[NJ_BLOCK({self.kind})];",
+        ]
+
+    def step(self, position: str, lane: str) -> list[str]:
+        value = self.fold.values.converted(self.fold.instr.arg, self.fold.accumulator)
+        return [f"block{self.name}[{lane}] = {value};"]
+
+    def after_block(self, length: str, position: str) -> list[str]:
+        return [f"joined{self.name}.push(nj_block_moments(block{self.name}, {length}));"]
+
+    def results(self) -> list[str]:
+        total = f"joined{self.name}.total()"
+        return [f"{total}.{part}" for part in ("count", "mean", "squares")]
+
+
 def loop(made: Fold) -> Loop:
     """The vector loop of a fold."""
+    if isinstance(made, MomentsFold):
+        return MomentsLoop(made)
     dtype = made.accumulator
     if made.style in ("argmin", "argmax"):
         return (Loop if is_complex(dtype) else ArgLoop)(made)

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from npjit.codegen.cpp_form import Form, choose
+from npjit.codegen.cuda_blocked import BlockedPrinter, is_paired
 from npjit.codegen.cuda_columns import ColumnsPrinter
 from npjit.codegen.cuda_held import HeldPrinter, can_hold
 from npjit.codegen.cuda_kernel import CudaPrinter
@@ -58,9 +59,12 @@ def printer_for(kernel: Kernel, name: str) -> CudaPrinter:
         return (
             MapPrinter(kernel, name) if turned_axis(kernel) is None else TilePrinter(kernel, name)
         )
+    plain = _reducing(kernel, name, form)
+    return BlockedPrinter(kernel, name, plain) if is_paired(kernel) else plain
+
+
+def _reducing(kernel: Kernel, name: str, form: Form) -> CudaPrinter:
     has_rows = any(b.role == "row" for b in kernel.buffers)
     if form in (Form.COLUMNS, Form.LANES) and not has_rows:
         return ColumnsPrinter(kernel, name)
-    if can_hold(kernel):
-        return HeldPrinter(kernel, name)
-    return RowsPrinter(kernel, name)
+    return HeldPrinter(kernel, name) if can_hold(kernel) else RowsPrinter(kernel, name)

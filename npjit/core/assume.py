@@ -1,8 +1,9 @@
-"""What a trace knows and assumes about sizes: three-valued comparison, and guards where it must decide.
+"""What a trace knows and assumes about sizes: three-valued comparison, and guards where it must
+decide.
 
-`Assumptions` holds the actual value of each input size in the call being traced. A question that bounds cannot
-settle is decided by those values, and the answer is recorded as a `Guard`: the compiled code is used again only
-for sizes that give the same answers.
+`Assumptions` holds the actual value of each input size in the call being traced. A question that
+bounds cannot settle is decided by those values, and the answer is recorded as a `Guard`: the
+compiled code is used again only for sizes that give the same answers.
 
     >>> from npjit.core.size import var
     >>> n, m = var("n", lo=0), var("m", lo=0)
@@ -100,7 +101,9 @@ class Assumptions:
         return low is not None and low >= 0
 
     def _extreme(self, size: Size, least: bool) -> Size:
-        """The least (greatest) value over the ranges of loop indices, as a size without them where that is linear."""
+        """The least (greatest) value over the ranges of loop indices, as a size without them where
+        that is linear.
+        """
         for v in reversed(self.ranges):
             coefficient, rest = linear(size, v)
             if coefficient is None or coefficient == 0:
@@ -118,10 +121,12 @@ class Assumptions:
         return self.le(a + 1, b)
 
     def actual(self, size: Size) -> int:
-        """The value in the call being traced; Unknown when a loop index or computed size is in it."""
+        """The value in the call being traced; Unknown when it holds a loop index or computed size."""
         missing = [v for v in atoms(size) if v.name not in self.values]
         if missing:
-            raise Unknown(f"{text(size)} depends on {missing[0].name}, known only when the code runs")
+            raise Unknown(
+                f"{text(size)} depends on {missing[0].name}, known only when the code runs"
+            )
         value = substitute(size, {v: self.values[v.name] for v in atoms(size)})
         assert isinstance(value, int)
         return value
@@ -129,6 +134,8 @@ class Assumptions:
     def decide_eq(self, a: Size, b: Size) -> bool:
         """Whether a == b, guarding on the actual sizes when it depends on them."""
         answer = self.eq(a, b)
+        if answer is None and self._equate_sizes(a - b):
+            answer = self.eq(a, b)
         if answer is None:
             answer = self.actual(a) == self.actual(b)
             self._record(Guard("==", self.normal(a), self.normal(b)), answer)
@@ -137,7 +144,8 @@ class Assumptions:
         return answer
 
     def decide_le(self, a: Size, b: Size) -> bool:
-        """Whether a <= b (for every value of the loop indices), guarding on the actual sizes when it depends on them.
+        """Whether a <= b (for every value of the loop indices), guarding on the actual sizes when
+        it depends on them.
 
         Unknown when it holds for some trips of a loop only.
         """
@@ -157,6 +165,19 @@ class Assumptions:
             return False
         raise Unknown(f"{text(a)} <= {text(b)} holds for some trips of a loop only")
 
+    def _equate_sizes(self, difference: Size) -> bool:
+        """Where a loop index leaves a question open: guard that input sizes in it which are equal in this call stay
+        equal."""
+        known = [v for v in atoms(self.normal(difference)) if v.name in self.values]
+        if len(known) == len(atoms(difference)):
+            return False
+        first: dict[int, Var] = {}
+        for v in sorted(known, key=lambda v: v.name):
+            other = first.setdefault(self.values[v.name], v)
+            if other is not v:
+                self.decide_eq(*(Expr((((x,), 1),)) for x in (other, v)))
+        return len(first) < len(known)
+
     def specialise(self, size: Size) -> int:
         """The size as a plain int, guarded to stay that."""
         if isinstance(size, int):
@@ -173,7 +194,9 @@ class Assumptions:
             self.guards.append(question if answer else Guard("<", question.b, question.a))
 
     def _equate(self, difference: Size) -> None:
-        """Use `difference == 0` to replace one variable that stands alone in it, the later-named one."""
+        """Use `difference == 0` to replace one variable that stands alone in it, the later-named
+        one.
+        """
         if not isinstance(difference, Expr):
             return
         alone = [

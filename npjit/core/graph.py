@@ -1,7 +1,8 @@
 """The tensor-level IR: interned nodes in program order.
 
-A `Block` is a graph under construction: `block.add(op, args, params, type)` returns the node, the same one for
-equal questions. A `Graph` is the finished, immutable value that passes take and give. It prints as text:
+A `Block` is a graph under construction: `block.add(op, args, params, type)` returns the node, the
+same one for equal questions. A `Graph` is the finished, immutable value that passes take and give.
+It prints as text:
 
     graph(%0: f64[n0])
       %1: f64[n0] = sin %0
@@ -47,7 +48,9 @@ class TensorType:
 
 
 class Node:
-    """One value; immutable, compared by identity. `where` is the user's file:line, outside the identity."""
+    """One value; immutable, compared by identity. `where` is the user's file:line, outside the
+    identity.
+    """
 
     __slots__ = ("args", "op", "params", "type", "where")
 
@@ -127,7 +130,9 @@ class Block:
         return self._outer[0] if self._outer else self.nodes
 
     def open_region(self) -> None:
-        """Nodes made from now on belong to a new region; nodes of the regions around can be used in it."""
+        """Nodes made from now on belong to a new region; nodes of the regions around can be used in
+        it.
+        """
         self._outer.append(self.nodes)
         self._tables.append({})
         self.nodes = []
@@ -142,7 +147,9 @@ class Block:
 
 @dataclass(frozen=True)
 class SizeSource:
-    """Where a size variable's value comes from: extent `axis` of input `input`, or the int input itself (None)."""
+    """Where a size variable's value comes from: extent `axis` of input `input`, or the int input
+    itself (None).
+    """
 
     input: int
     axis: int | None
@@ -198,11 +205,15 @@ class Graph:
         return values
 
     def run(self, *arrays: Any) -> list[Any]:
-        """The reference meaning: every node by NumPy. Inputs that the graph writes are updated in place."""
+        """The reference meaning: every node by NumPy. Inputs that the graph writes are updated in
+        place.
+        """
         return self.run_with(self.bind(arrays), arrays)
 
     def run_with(self, sizes: Mapping[Var, int], arrays: Sequence[Any]) -> list[Any]:
-        """As `run`, with all size variables given (nested graphs see those of the graphs around them)."""
+        """As `run`, with all size variables given (nested graphs see those of the graphs around
+        them).
+        """
         values: dict[Node, Any] = {}
         sizes = dict(sizes)  # BIND nodes add to it
         for n in self.nodes:
@@ -313,10 +324,10 @@ def show_params(params: Any) -> str:
     return repr(shown) if isinstance(params, bytes | str) else str(shown)
 
 
-def rebuild(
-    graph: Graph, rewrite: Callable[[Block, Node, tuple[Node, ...]], Node | None]
-) -> Graph:
-    """Copy a graph into a fresh block, letting `rewrite(block, node, new_args)` replace nodes (None: keep)."""
+def rebuild(graph: Graph, rewrite: Callable[[Block, Node, tuple[Node, ...]], Node | None]) -> Graph:
+    """Copy a graph into a fresh block, letting `rewrite(block, node, new_args)` replace nodes
+    (None: keep).
+    """
     block = Block(Assumptions.given(graph.guards))
     new: dict[Node, Node] = {}
     for n in graph.nodes:

@@ -1,8 +1,9 @@
 """Memory layouts of inputs: strides as sizes.
 
-A layout is "C" (contiguous, C order) or one letter per axis: "0" stride 0, "1" stride of one element, "p" another
-positive stride, "n" a negative one, "x" an axis of extent 0 or 1, whose stride is never used. Layouts of two axes or
-more end with an order text, "10|-": the axes from the largest stride to the smallest, then which of them merge.
+A layout is "C" (contiguous, C order) or one letter per axis: "0" stride 0, "1" stride of one
+element, "p" another positive stride, "n" a negative one, "x" an axis of extent 0 or 1, whose stride
+is never used. Layouts of two axes or more end with an order text, "10|-": the axes from the largest
+stride to the smallest, then which of them merge.
 
     >>> strides_of(0, (3, 4), "C"), strides_of(2, (3, 4), ("p", "1"))
     ((4, 1), (t2_0, 1))

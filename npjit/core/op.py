@@ -14,19 +14,22 @@ Kinds, and what `params` holds for each:
     RESHAPE      nothing; C order, the type has the new shape
     PAD          tuple of (before, after) per axis; new elements are zero
     GATHER       Gather: which base dimensions index arrays address
-    SCATTER      Gather, base dimensions addressed by index arrays; row says how values combine. The next version
-                 of the base's storage, as an UPDATE is
+    SCATTER      Gather, base dimensions addressed by index arrays; row says how values
+                 combine. The next version of the base's storage, as an UPDATE is
     CONTRACT     (labels of a, labels of b, labels of the result), as einsum's, one letter an axis
     SCAN         axis of a cumulative reduction
-    EXTERN       plain Python values, whatever the row needs; computed from whole arrays. Several results come
-                 through RESULT nodes
+    EXTERN       plain Python values, whatever the row needs; computed from whole arrays.
+                 Several results come through RESULT nodes
     CELL         number of the storage cell; the argument's value in a buffer of its own
     UPDATE       View of the cell's version (first argument) that receives the second argument
-    BIND         Bind: a size variable that stands for the argument, an int64 scalar. VIEW, UPDATE, SIZE, IOTA, PAD and
-                 RESHAPE nodes whose sizes name the variable have the BIND node as a further argument
-    LOOP         control.Loop; arguments are the body's inputs on entry, results come through RESULT nodes
+    BIND         Bind: a size variable that stands for the argument, an int64 scalar.
+                 VIEW, UPDATE, SIZE, IOTA, PAD and RESHAPE nodes whose sizes name the variable
+                 have the BIND node as a further argument
+    LOOP         control.Loop; arguments are the body's inputs on entry, results come through
+                 RESULT nodes
     WHILE        control.While, likewise
-    COND         control.Cond; the first argument is the bool scalar condition, the others the branches' inputs
+    COND         control.Cond; the first argument is the bool scalar condition, the others the
+                 branches' inputs
     RESULT       number of the result of the LOOP, WHILE, COND or EXTERN that is its argument
     CHECK        text of the failure; the argument is a bool scalar that must be True
 """
@@ -76,7 +79,9 @@ CONTROL = frozenset([Kind.LOOP, Kind.WHILE, Kind.COND])
 
 @dataclass(frozen=True)
 class Literal:
-    """One constant element, keyed by type and bits, so that -0.0, 0.0, False and NaN payloads differ."""
+    """One constant element, keyed by type and bits, so that -0.0, 0.0, False and NaN payloads
+    differ.
+    """
 
     dtype: str
     data: bytes
@@ -94,10 +99,12 @@ class Literal:
 
 @dataclass(frozen=True)
 class Reduction:
-    """How a REDUCE row combines: `identity` (None: none, an empty reduction is an error), `style` for the printers.
+    """How a REDUCE row combines: `identity` (None: none, an empty reduction is an error), `style`
+    for the printers.
 
-    style is "sum", "product", "min", "max", "any", "all", "argmin" or "argmax": the accumulator's form, not the
-    op's name; printers have one accumulator class per style.
+    style is "sum", "product", "min", "max", "any", "all", "argmin", "argmax" or "deviation"
+    (squared distances from the mean): the accumulator's form, not the op's name; printers have one
+    accumulator class per style.
     """
 
     style: str
@@ -105,16 +112,19 @@ class Reduction:
 
     @property
     def merges(self) -> bool:
-        """Whether reducing some axes and then others is reducing them all; positions do not combine so."""
-        return self.style not in ("argmin", "argmax")
+        """Whether reducing some axes and then others is reducing them all; positions do not combine
+        so.
+        """
+        return self.style not in ("argmin", "argmax", "deviation")
 
 
 @dataclass(frozen=True)
 class Gather:
-    """Integer indexing: base dimension `dims[k]` is addressed by argument k + 1; the others keep their axes.
+    """Integer indexing: base dimension `dims[k]` is addressed by argument k + 1; the others keep
+    their axes.
 
-    The index arguments share one shape; its axes stand in the result at position `place`, the kept base axes
-    around them in their order.
+    The index arguments share one shape; its axes stand in the result at position `place`, the kept
+    base axes around them in their order.
     """
 
     dims: tuple[int, ...]
@@ -123,7 +133,9 @@ class Gather:
 
 @dataclass(frozen=True)
 class Bind:
-    """A size variable whose value is computed: `least` <= var <= `greatest` is known (a CHECK has made sure)."""
+    """A size variable whose value is computed: `least` <= var <= `greatest` is known (a CHECK has
+    made sure).
+    """
 
     var: Var
     least: Size
@@ -137,12 +149,13 @@ class Op:
     name: str
     kind: Kind
     evaluate: Callable[..., Any]
-    # text of the value in C, arguments as {0}, {1}; a callable gets (params, argument dtypes, result dtype). Of a
-    # SCAN, SCATTER or EXTERN the call that computes it from `arrays`, npjit_arrays of the arguments and then the
-    # results; none: Python computes it
+    # text of the value in C, arguments as {0}, {1}; a callable gets (params, argument dtypes,
+    # result dtype). Of a SCAN, SCATTER or EXTERN the call that computes it from `arrays`,
+    # npjit_arrays of the arguments and then the results; none: Python computes it
     c: str | Callable[..., str] = ""
-    # the same for complex arguments or results: {0r}, {0i} are real and imaginary planes; either a pair of texts
-    # (real, imaginary) or one text of a prelude call that returns the result (a cplx when the result is complex)
+    # the same for complex arguments or results: {0r}, {0i} are real and imaginary planes; either a
+    # pair of texts (real, imaginary) or one text of a prelude call that returns the result (a cplx
+    # when the result is complex)
     complex_c: str | tuple[str, str] | Callable[..., Any] = ""
     # how much dearer than an addition one element is; decides recomputation and duplication
     cost: int = 1
@@ -151,8 +164,8 @@ class Op:
     vjp: Callable[..., Any] | None = None
     # the gradient is zero on purpose (floor, sign, comparisons)
     flat: bool = False
-    # (argument position, number) pairs: that argument being that number gives the other one, bit for bit, on
-    # real numbers; add has -0.0 here and not 0, since -0.0 + 0.0 is 0.0
+    # (argument position, number) pairs: that argument being that number gives the other one, bit
+    # for bit, on real numbers; add has -0.0 here and not 0, since -0.0 + 0.0 is 0.0
     neutral: tuple[tuple[int, float], ...] = ()
     # applied twice it gives its argument back, bit for bit
     involution: bool = False
@@ -160,7 +173,8 @@ class Op:
     conversion: bool = False
     # of an EXTERN: (params, argument types) -> the types of its results, in order
     types: Callable[..., Any] | None = None
-    # computing it may raise an error of NumPy's own (a singular matrix): a call runs again as NumPy then
+    # computing it may raise an error of NumPy's own (a singular matrix): a call runs again as NumPy
+    # then
     raises: bool = False
     # never merged with an equal node: has an effect or a buffer of its own
     fresh: bool = False

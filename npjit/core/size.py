@@ -1,8 +1,8 @@
 """Size expressions: the integers that a shape, an index or a slice bound may be.
 
-A *size* is a Python int or an `Expr`, a canonical polynomial with integer coefficients over atoms. Atoms are
-`Var` (an input's extent, an int argument, a loop index) and `Fn` (floor division, modulo, min, max, select).
-Equal polynomials are equal objects by value, so sizes can be dictionary keys.
+A *size* is a Python int or an `Expr`, a canonical polynomial with integer coefficients over atoms.
+Atoms are `Var` (an input's extent, an int argument, a loop index) and `Fn` (floor division, modulo,
+min, max, select). Equal polynomials are equal objects by value, so sizes can be dictionary keys.
 
     >>> n = var("n", lo=0)
     >>> text(2 * (n + 1) - n)
@@ -18,9 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Union
 
-Bound = Union[int, None]
+Bound = int | None
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,9 @@ class Var:
 
 @dataclass(frozen=True)
 class Fn:
-    """A non-polynomial term: floordiv, mod, min, max (two arguments) or select (i, a, b: a if i >= 0 else b)."""
+    """A non-polynomial term: floordiv, mod, min, max (two arguments) or select (i, a, b: a if i >=
+    0 else b).
+    """
 
     name: str
     args: tuple[Size, ...]
@@ -48,13 +49,15 @@ class Fn:
         return f"{self.name}({','.join(text(a) for a in self.args)})"
 
 
-Atom = Union[Var, Fn]
+Atom = Var | Fn
 Monomial = tuple[Atom, ...]
 
 
 @dataclass(frozen=True)
 class Expr:
-    """Sum of coefficient * monomial, sorted; the empty monomial is the constant. Never a plain constant."""
+    """Sum of coefficient * monomial, sorted; the empty monomial is the constant. Never a plain
+    constant.
+    """
 
     terms: tuple[tuple[Monomial, int], ...]
 
@@ -89,7 +92,7 @@ class Expr:
         return text(self)
 
 
-Size = Union[int, Expr]
+Size = int | Expr
 Shape = tuple[Size, ...]
 
 
@@ -371,7 +374,9 @@ def _substitute_atom(atom: Atom, values: Mapping[Var, Size]) -> Size:
 
 
 def text(size: Size, name: Callable[[Var], str] = lambda v: v.name, prefix: str = "") -> str:
-    """The size as an expression that C++ and Python both read; function terms are `prefix` + name(args)."""
+    """The size as an expression that C++ and Python both read; function terms are `prefix` +
+    name(args).
+    """
     if isinstance(size, int):
         return str(size)
     parts: list[str] = []

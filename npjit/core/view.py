@@ -1,8 +1,9 @@
 """Views: how the elements of a result are found in the array that it looks at.
 
-A `View` has one entry per dimension of the *base* array: `At(index)` fixes it, `Along(start, step, axis)` lets it
-run along an axis of the result. An axis that no entry names is a broadcast (or new) axis; two entries naming one
-axis are a diagonal. Slices of any step, flips, transposes, newaxis, broadcasts and diagonals compose exactly.
+A `View` has one entry per dimension of the *base* array: `At(index)` fixes it, `Along(start, step,
+axis)` lets it run along an axis of the result. An axis that no entry names is a broadcast (or new)
+axis; two entries naming one axis are a diagonal. Slices of any step, flips, transposes, newaxis,
+broadcasts and diagonals compose exactly.
 
     >>> v = transpose((3, 4), (1, 0)).then(index((4, 3), [slice_of(1, 2, 2), At(0)]))
     >>> v.dims, v.shape
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Union
 
 from npjit.core.size import Shape, Size, text
 
@@ -34,7 +34,7 @@ class Along:
     axis: int
 
 
-Entry = Union[At, Along]
+Entry = At | Along
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,9 @@ def transpose(shape: Shape, order: Sequence[int]) -> View:
 
 
 def broadcast(shape: Shape, target: Shape) -> View:
-    """`shape` stretched to `target` by NumPy's rule; a literal extent 1 that meets another extent is fixed at 0."""
+    """`shape` stretched to `target` by NumPy's rule; a literal extent 1 that meets another extent
+    is fixed at 0.
+    """
     lead = len(target) - len(shape)
     dims = tuple(
         At(0) if n == 1 and target[lead + i] != 1 else Along(0, 1, lead + i)
@@ -155,7 +157,7 @@ def squeeze(shape: Shape, axes: Sequence[int]) -> View:
 
 
 def index(shape: Shape, entries: Sequence[At | Cut | None]) -> View:
-    """Basic indexing: per base dimension an index or a slice; None inserts a new axis of extent 1."""
+    """Basic indexing: per base dimension an index or a slice; None inserts an axis of extent 1."""
     dims: list[Entry] = []
     sizes: list[Size] = []
     for e in entries:
@@ -175,4 +177,4 @@ def diagonal(shape: Shape, first: int, second: int) -> View:
     place = {axis: i for i, axis in enumerate(rest)}
     last = len(rest)
     dims = tuple(Along(0, 1, place.get(i, last)) for i in range(len(shape)))
-    return View(shape, dims, tuple(shape[i] for i in rest) + (shape[first],))
+    return View(shape, dims, (*(shape[i] for i in rest), shape[first]))

@@ -218,8 +218,9 @@ class Capture:
     def _check_array(self, value: np.ndarray, number: int, shape: tuple[Size, ...]) -> Any:
         described = _runtime.describe_array(value)
         if described is None or value.dtype not in build.KNOWN:
+            self.step(("attr", number, "dtype"), ("is", value.dtype))
             reason = f"an array of dtype {value.dtype} (or misaligned) runs as NumPy"
-            raise NotCaptured(reason, passing=True)
+            raise NotCaptured(reason, passing=value.dtype in build.KNOWN)
         dtype_num, ndim, _, layout = described
         extents = tuple(n if isinstance(n, int) else -1 for n in shape)
         self.check(number, ("array", dtype_num, ndim, extents, layout, None))

@@ -59,7 +59,7 @@ def _stand_in(cls: Any) -> StandIn:
 
 STAND_INS: dict[Any, StandIn] = {
     cls: _stand_in(cls)
-    for cls in (float, int, bool, complex, *dict.fromkeys(d.type for d in build.KNOWN))
+    for cls in (float, int, bool, complex, *(np.dtype(c).type for c in "?bBhHiIlLqQefdFD"))
 }
 
 
@@ -80,7 +80,8 @@ def convert(cls: Any, value: Any) -> Any:
 
 def _to_numpy(dtype: np.dtype[Any], value: Tracer) -> Tracer:
     node = value.node
-    if value.weight is Weight.WEAK and dtype.kind in "iu" and node.dtype.kind in "iuf":
+    is_other = value.weight is Weight.WEAK and node.dtype != dtype
+    if is_other and dtype.kind in "iu" and node.dtype.kind in "iuf":
         raise NotCaptured(f"{dtype} of a traced Python number")  # may not fit, which is an error
     if node.dtype.kind == "c" and dtype.kind != "c":
         raise NotCaptured("a complex number made real")
@@ -118,7 +119,7 @@ def _to_int(value: Tracer) -> Any:
         return int(value)
     number = fresh(value.block, build.weigh(value.block, value.node, Weight.SCALAR))
     number = _to_numpy(build.FLOAT64, number)
-    fits = np.logical_and(np.less(number, _INT_LIMIT), np.greater_equal(number, -_INT_LIMIT))
+    fits: Any = np.logical_and(np.less(number, _INT_LIMIT), np.greater_equal(number, -_INT_LIMIT))
     value.block.add(kinds.CHECK, (fits.node,), "int() of a float beyond 64 bits", fits.node.type)
     return _weak(value, build.cast(value.block, number.node, build.INT64))
 

@@ -86,7 +86,7 @@ def _has_identity(function: types.FunctionType, names: tuple[str, ...]) -> bool:
     scope: Any = function.__globals__
     value = scope.get(names[0], getattr(function, "__builtins__", {}).get(names[0]))
     for name in names[1:]:
-        if not isinstance(value, types.ModuleType):
+        if not isinstance(value, (types.ModuleType, enum.EnumMeta)):
             return False
         value = getattr(value, name, None)
     if isinstance(value, type):

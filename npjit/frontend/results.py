@@ -1,7 +1,8 @@
 """How a traced function's result is put together again after each call.
 
-    results = Results(capture) results.describe((y, {"n": x.shape[0]}))    ->  ("tuple", [("leaf",
-    0), ("dict", dict, ("n",), [("leaf", 1)])])
+    results = Results(capture)
+    results.describe((y, {"n": x.shape[0]}))
+        ->  ("tuple", [("leaf", 0), ("dict", dict, ("n",), [("leaf", 1)])])
 
 Leaves are numbers of `results.leaves`: a graph output ("fresh", k), a view of an input's memory
 ("alias", Alias), or an input itself ("input", position).
@@ -16,7 +17,7 @@ import numpy as np
 
 from npjit.core.graph import Node, Weight
 from npjit.core.layout import contiguous_strides, strides_of
-from npjit.core.size import Shape, Size
+from npjit.core.size import Shape, Size, atoms
 from npjit.core.trees import children_of, kind_of
 from npjit.core.view import Along, View
 from npjit.frontend.capture import Capture
@@ -137,7 +138,14 @@ class Results:
         if value.window is not None:
             offset, strides = value.window.strides(strides)
         dtype, shape = entry.node.dtype, value.raw_shape
+        self._require_sizes(offset, *shape, *strides)
         return self._add(("alias", Alias(position, dtype, shape, offset, strides, writeable)))
+
+    def _require_sizes(self, *sizes: Size) -> None:
+        """Memory for results is made before the code runs: sizes of inputs have to say how much."""
+        computed = self.capture.block.binds.keys()
+        if any(v in computed for size in sizes for v in atoms(size)):
+            raise NotCaptured("the function returns an array whose shape depends on values")
 
     def _require_apart(self, value: Tracer) -> None:
         """NumPy's results may share memory with each other; ours do not, so that no byte may be in
@@ -158,6 +166,7 @@ class Results:
         return False
 
     def _fresh(self, node: Node) -> Any:
+        self._require_sizes(*node.shape)
         self.nodes.append(node)
         return self._add(("fresh", len(self.nodes) - 1))
 

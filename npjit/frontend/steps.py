@@ -1,7 +1,7 @@
 """Which steps an entry needs: guards that can fail, and what they and the inputs are fetched from.
 
-needed_steps([(("root", np), ("is", np)), (("arg", 0), ("array", ...))], [1])  ->  only the
-second, as step 0
+needed_steps([(("root", np), ("is", np)), (("arg", 0), ("array", ...))], [1])
+    ->  only the second, as step 0
 """
 
 from __future__ import annotations

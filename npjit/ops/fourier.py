@@ -135,10 +135,7 @@ def _prepared(a: Any, axis: Any, norm: Any) -> tuple[Tracer, int]:
 
 
 def _length(x: Tracer, n: Any, default: Size) -> Size:
-    if n is None:
-        length = default
-    else:
-        length = size_of(n if is_int(n) else operator.index(n))
+    length = default if n is None else size_of(n if is_int(n) else operator.index(n))
     if not x.block.sizes.decide_le(1, length):
         raise ValueError(f"Invalid number of FFT data points ({length}) specified.")
     return length

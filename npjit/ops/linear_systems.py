@@ -14,7 +14,7 @@ import numpy as np
 
 from npjit.core.graph import Block, Node, TensorType
 from npjit.core.op import Op
-from npjit.ops import build, kinds
+from npjit.ops import build
 from npjit.ops.errors import NotCaptured
 from npjit.ops.extern import call, dense, extern
 from npjit.ops.kinds import function

@@ -44,8 +44,7 @@ def read_shape(shape: Any) -> tuple[Size, ...]:
 
 
 def _extent(n: Any) -> Size:
-    if type(n) is Tracer:
-        raise NotCaptured("a shape depends on traced values")
+    # a traced number is asked for its value, which only other single numbers can decide
     size: Size = plain_size(n if isinstance(n, int) else operator.index(n))
     return size
 

@@ -153,17 +153,6 @@ if hasattr(np, "unstack"):
 # ---------------------------------------------------------------- by index
 
 
-@function(np.take, "take")
-def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
-    """np.take, as indexing."""
-    if out is not None or mode != "raise":
-        raise NotCaptured("np.take with out= or mode=")
-    array = as_array(find_block(a, indices), a)
-    if axis is None:
-        return ravel(array)[indices]
-    return array[(*[slice(None)] * one_axis(axis, array.ndim), indices)]
-
-
 @function(np.delete)
 def delete(arr: Any, obj: Any, axis: Any = None) -> Tracer:
     """np.delete of one element."""

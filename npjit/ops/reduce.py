@@ -55,6 +55,22 @@ SUM = reduction(np.sum, "sum", name="reduce_sum", identity=0, vjp=lambda g, y, x
 PROD = reduction(np.prod, "product", name="reduce_prod", identity=1, vjp=_prod_vjp)
 MIN = reduction(np.min, "min", name="reduce_min", vjp=_extreme_vjp)
 MAX = reduction(np.max, "max", name="reduce_max", vjp=_extreme_vjp)
+
+
+def _deviation(a: Any, axis: tuple[int, ...], dtype: Any) -> Any:
+    """The sum of squared distances from the mean."""
+    mean = np.mean(a, axis=axis, dtype=dtype, keepdims=True)
+    return np.sum(np.square(a - mean), axis=axis, dtype=dtype)
+
+
+def _deviation_vjp(g: Any, y: Any, x: Any, axes: tuple[int, ...]) -> list[Any]:
+    """The mean moves too, but the distances from it add up to nothing."""
+    return [gate(g, g * (2 * (x - np.mean(x, axis=axes, keepdims=True))))]
+
+
+DEVIATION = reduction(
+    _deviation, "deviation", name="reduce_deviation", identity=0, vjp=_deviation_vjp
+)
 ANY = reduction(np.any, "any", name="reduce_any", identity=False, flat=True)
 ALL = reduction(np.all, "all", name="reduce_all", identity=True, flat=True)
 ARGMIN = reduction(np.argmin, "argmin", name="reduce_argmin", flat=True)
@@ -176,6 +192,13 @@ def _extreme(
         _require_elements(block, node, axes, message)
     value = _keep(block, build.reduce(block, op, node, axes, node.dtype), axes, keepdims)
     return _finish(block, value, ufunc, initial, out)
+
+
+def squared_deviations(a: Tracer, keepdims: bool) -> Tracer:
+    """The sum over all elements of their squared distances from the mean, in one pass."""
+    axes = tuple(range(a.ndim))
+    value = build.reduce(a.block, DEVIATION, a.node, axes, a.dtype)
+    return result(a.block, _keep(a.block, value, axes, keepdims))
 
 
 def _truth(op: Op, a: Any, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:

@@ -137,7 +137,10 @@ def is_c_ordered(block: Block, node: Node) -> bool:
         seen.add(n)
         kind = n.op.kind
         if kind is Kind.INPUT:
-            if not block.c_ordered(n):  # type: ignore[attr-defined]
+            outside = _outside(block, n)
+            if outside is not None:
+                pending.append(outside)
+            elif not block.c_ordered(n):  # type: ignore[attr-defined]
                 return False
         elif kind is Kind.VIEW:
             if not keeps_order(n.params):
@@ -172,6 +175,15 @@ def in_order_of(block: Block, value: Node, model: Node) -> Node:
     if is_c_ordered(block, model):
         return value
     return build.apply(block, IN_ORDER_OF, [value, model], value.dtype)
+
+
+def _outside(block: Block, parameter: Node) -> Node | None:
+    """What a parameter of an open region stands for."""
+    for region in block.regions:
+        for inner, outer, _, _ in region.entered.values():
+            if inner is parameter:
+                return outer  # type: ignore[no-any-return]
+    return None
 
 
 def keeps_order(view: View) -> bool:

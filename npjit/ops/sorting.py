@@ -31,9 +31,16 @@ def _sort_vjp(params: Any, g: Any, y: Any, x: Any) -> list[Any]:
 
 
 def _partition_vjp(params: Any, g: Any, y: Any, x: Any) -> list[Any]:
+    axis = params[0]
+    (order,) = call(x.block, ARGPARTITION, [x.node], params)
+    return [np.take_along_axis(g, np.argsort(order, axis, kind="stable"), axis)]
+
+
+def _kth(params: Any, x: Any) -> Any:
+    """Places to partition by; None is the middle, and the end, where NaN goes."""
     axis, kth = params
-    places = np.argsort(np.argpartition(x, kth, axis), axis, kind="stable")
-    return [np.take_along_axis(g, places, axis)]
+    n = x.shape[axis]
+    return ((n - 1) // 2, n // 2, n - 1) if kth is None else kth
 
 
 def _search_types(params: Any, a: TensorType, v: TensorType) -> list[TensorType]:
@@ -48,13 +55,13 @@ ARGSORT = extern(
 )
 PARTITION = extern(
     "partition",
-    lambda node, x: np.partition(x, node.params[1], node.params[0]),
+    lambda node, x: np.partition(x, _kth(node.params, x), node.params[0]),
     like_first,
     vjp=_partition_vjp,
 )
 ARGPARTITION = extern(
     "argpartition",
-    lambda node, x: np.argpartition(x, node.params[1], node.params[0]),
+    lambda node, x: np.argpartition(x, _kth(node.params, x), node.params[0]),
     _positions,
     flat=True,
 )
@@ -132,8 +139,8 @@ def sort_complex(a: Any) -> Tracer:
     return made.astype(np.complex64 if single else wide)
 
 
-def _kth(kth: Any, n: Any) -> Any:
-    """Places to partition by, as plain numbers counted from the front."""
+def _plain(kth: Any) -> tuple[int, ...]:
+    """Places to partition by, as plain numbers."""
     items = kth if isinstance(kth, (tuple, list, np.ndarray)) else (kth,)
     return tuple(operator.index(k) for k in items)
 
@@ -142,10 +149,9 @@ def _divided(row: Any, a: Any, kth: Any, axis: Any, kind: Any, order: Any) -> Tr
     if order is not None or kind != "introselect":
         raise NotCaptured("a partition by fields, or of another kind")
     array, axis = _flat(a, axis)
-    params = (axis, _kth(kth, array.raw_shape[axis]))
-    block = array.block
+    params = (axis, _plain(kth))
+    block, n = array.block, array.raw_shape[axis]
     for k in params[1]:
-        n = array.raw_shape[axis]
         if not (block.sizes.decide_le(-k, n) and block.sizes.decide_le(k + 1, n)):
             raise ValueError(f"kth(={k}) out of bounds ({n})")
     (made,) = call(block, row, [array.node], params)

@@ -11,7 +11,7 @@ from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
 from npjit.ops.kinds import function
 from npjit.ops.operands import as_array, deliver, dtype_of, find_block, is_set, many_axes
-from npjit.ops.reduce import HALF, SINGLE
+from npjit.ops.reduce import HALF, SINGLE, squared_deviations
 from npjit.ops.symint import wrap
 from npjit.ops.tracer import Tracer
 
@@ -53,6 +53,12 @@ def squared_size(a: Tracer) -> Tracer:
     if a.dtype.kind == "c":
         return np.square(a.real) + np.square(a.imag)
     return np.square(a)
+
+
+def _is_whole(a: Tracer, axis: Any) -> bool:
+    """Whether every element goes into one number: memory is then read once for a mean and once
+    more for distances from it, unless one reduction does both."""
+    return a.ndim > 0 and len(many_axes(axis, a.ndim)) == a.ndim
 
 
 def _accumulator(a: Tracer, dtype: Any) -> np.dtype[Any]:
@@ -106,12 +112,16 @@ def var(
         raise NotCaptured("the variance of real numbers with a complex dtype")
     ddof = ddof if correction is Absent else correction
     kept = is_set(keepdims)
-    if mean is Absent or mean is None:
-        total = np.sum(array, axis=axis, dtype=kind, keepdims=True, where=where)
-        mean = _share(total, _counted(array, axis, where, True))
-    squared = squared_size(array - mean)
-    kind = squared.dtype if array.dtype.kind == "c" else kind
-    total = np.sum(squared, axis=axis, dtype=kind, keepdims=kept, where=where)
+    own_mean = mean is Absent or mean is None
+    if own_mean and where is True and _is_whole(array, axis) and kind in (SINGLE, build.FLOAT64):
+        total = squared_deviations(array.astype(kind, copy=False), kept)
+    else:
+        if own_mean:
+            total = np.sum(array, axis=axis, dtype=kind, keepdims=True, where=where)
+            mean = _share(total, _counted(array, axis, where, True))
+        squared = squared_size(array - mean)
+        kind = squared.dtype if array.dtype.kind == "c" else kind
+        total = np.sum(squared, axis=axis, dtype=kind, keepdims=kept, where=where)
     left = _counted(array, axis, where, kept) - ddof
     left = np.maximum(left, 0) if _traced(left) else (left if left > 0 else 0)
     return deliver(out, _share(total, left))

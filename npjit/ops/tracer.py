@@ -97,9 +97,10 @@ class Cell:
 
     def _own(self) -> None:
         """Have a buffer that versions can change in place."""
+        version = self.node  # enters the open regions, where it has one
         if not self.owned:
-            block, type_ = self.block, TensorType(self.node.shape, self.node.dtype)
-            self.node = block.add(kinds.CELL, (self.node,), len(block.nodes), type_)
+            block, type_ = self.block, TensorType(version.shape, version.dtype)
+            self.node = block.add(kinds.CELL, (version,), len(block.nodes), type_)
             self.owned = True
 
     def require_writable(self) -> None:

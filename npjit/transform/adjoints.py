@@ -95,7 +95,8 @@ def _reduce(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
     return _nodes(block, node.op.vjp(*wide, wrap(block, x), node.params))
 
 
-def _extern(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
+def _whole(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
+    """Rows on whole arrays."""
     if node.op.flat:
         return [None] * len(node.args)
     if node.op.vjp is None:
@@ -260,7 +261,8 @@ def _spread(node: Node, labels: str, x: Node, lx: str) -> View:
 _ADJOINTS: dict[Kind, Adjoint] = {
     Kind.ELEMENTWISE: _elementwise,
     Kind.REDUCE: _reduce,
-    Kind.EXTERN: _extern,
+    Kind.EXTERN: _whole,
+    Kind.SCAN: _whole,
     Kind.RESULT: _result,
     Kind.VIEW: _view,
     Kind.RESHAPE: _reshape,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -81,6 +82,15 @@ class EmulatedDevice:
         made = np.ndarray(value.shape, value.dtype, memory.bytes.data, origin, value.strides)
         made[...] = value
         return made
+
+    def forget(self) -> None:
+        """Let go of the memory of earlier calls."""
+        assert self.zeros is None or not self.zeros.bytes.any(), "counters are left as found"
+        self.memories = {}
+
+    def values(self, array: Any) -> Any:
+        """An array for NumPy to read."""
+        return array
 
     def address(self, array: Any) -> int:
         return int(array.ctypes.data)
@@ -155,27 +165,37 @@ def run(plan: Plan, *inputs: Any, shift: int = 0) -> list[np.ndarray]:
 
 
 def run_all(plan: Plan, calls: Iterable[Sequence[Any]], shift: int = 0) -> list[list[np.ndarray]]:
-    """The fresh outputs of several calls, whose functions are compiled as one module. Written inputs are written."""
-    device = EmulatedDevice(shift)
+    """The fresh outputs of several calls, whose functions are compiled as one module. Written
+    inputs are written."""
+    device = make_device(shift)
     program = Program(plan, device)
     given = [[device.array(v) for v in inputs] for inputs in calls]
     names = [name for inputs in given for name in functions_of(program, inputs)]
     device.functions(program.module.source, list(dict.fromkeys(names)))
     found = []
     for inputs, originals in zip(given, calls, strict=True):
-        device.memories = {}
+        device.forget()
         moved = [device.array(v) for v in inputs]
-        found.append(program(moved))
-        assert device.zeros is None or not device.zeros.bytes.any(), "counters are left as found"
+        found.append([device.values(r) for r in program(moved)])
         for position, original in enumerate(originals):
             if isinstance(original, np.ndarray) and original.flags.writeable:
-                original[...] = moved[position]
+                original[...] = device.values(moved[position])
     return found
+
+
+def make_device(shift: int) -> Any:
+    """The emulator, or the real GPU where the tests were asked to run there."""
+    if "NPJIT_TEST_GPU" not in os.environ:
+        return EmulatedDevice(shift)
+    from tests.cuda.gpu import GpuDevice
+
+    return GpuDevice(shift)
 
 
 def functions_of(program: Program, inputs: Sequence[Any]) -> list[str]:
     """What a call starts outside of loops and branches."""
-    addresses = [v.ctypes.data if isinstance(v, np.ndarray) else 0 for v in inputs]
+    device = program.device
+    addresses = [device.address(v) if hasattr(v, "strides") else 0 for v in inputs]
     plain = [s for s in program.plan.steps if isinstance(s, Launch)]
     sizes = program.instance(inputs).sizes
     return program.preparation(plain, sizes, addresses).functions()

@@ -66,11 +66,9 @@ def run_all(
         except (NotCaptured, NotScheduled) as e:
             cause = e.__cause__
             runs[k].reason = str(getattr(e, "reason", e)) if cause is None else repr(cause)
-        except ValueError as e:
-            # a write to a read-only array, which NumPy may not mind when nothing is written
-            runs[k].reason = repr(e)
         except Exception as e:
-            runs[k].defect = f"{type(e).__name__}: {e} at {_place(e)}"
+            runs[k].reason = f"{type(e).__name__}: {e} at {_place(e)}"
+            runs[k].defect = "" if _raises(program, e) else runs[k].reason
     if optimise:
         _load({k: w for k, w in waiting.items() if w.jitted is not None}, optimise, runs)
     for k, w in waiting.items():
@@ -89,6 +87,12 @@ def _call(program: Program, w: _Waiting, ran: Ran) -> None:
 
 
 _CHECKING = frozenset([Kind.CHECK, *CONTROL])
+
+
+def _raises(program: Program, e: Exception) -> bool:
+    """Whether an exception met while tracing is the program's own; NumPy may be less strict with read-only arrays."""
+    plain = program.call(program.function()).error
+    return isinstance(e, type(plain)) if plain is not None else "read-only" in str(e)
 
 
 def _place(e: BaseException) -> str:

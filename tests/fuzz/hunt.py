@@ -17,6 +17,7 @@ from typing import Any
 
 from tests.fuzz.batch import Ran, run_all
 from tests.fuzz.compare import difference
+from tests.fuzz.control import control_program
 from tests.fuzz.program import Program
 from tests.fuzz.straight import straight_program
 
@@ -38,6 +39,8 @@ class Part:
 PARTS = {
     "straight": Part("straight", straight_program),
     "straight-reference": Part("straight-reference", straight_program, ""),
+    "control": Part("control", control_program),
+    "control-reference": Part("control-reference", control_program, ""),
 }
 
 

@@ -3,56 +3,56 @@
 template <class T>
 struct nj_cell {
   typedef T type;
-  static NJ_INLINE T load(const T* p) { return *p; }
+  NJ_INLINE T load(const T* p) { return *p; }
 };
 template <>
 struct nj_cell<b1> {
   typedef u8 type;
-  static NJ_INLINE b1 load(const u8* p) { return nj_truth(*p); }
+  NJ_INLINE b1 load(const u8* p) { return nj_truth(*p); }
 };
 
 // How an element joins what is there.
 struct nj_join_add {
   template <class T>
-  static NJ_INLINE T join(T a, T b) {
+  NJ_INLINE T join(T a, T b) {
     return (T)(a + b);
   }
-  static NJ_INLINE b1 join(b1 a, b1 b) { return a | b; }
+  NJ_INLINE b1 join(b1 a, b1 b) { return a | b; }
 };
 
 struct nj_join_multiply {
   template <class T>
-  static NJ_INLINE T join(T a, T b) {
+  NJ_INLINE T join(T a, T b) {
     return (T)(a * b);
   }
-  static NJ_INLINE u16 join(u16 a, u16 b) { return (u16)((u32)a * b); }
-  static NJ_INLINE b1 join(b1 a, b1 b) { return a & b; }
+  NJ_INLINE u16 join(u16 a, u16 b) { return (u16)((u32)a * b); }
+  NJ_INLINE b1 join(b1 a, b1 b) { return a & b; }
 };
 
 struct nj_join_maximum {
   template <class T>
-  static NJ_INLINE T join(T a, T b) {
+  NJ_INLINE T join(T a, T b) {
     return nj_maximum(a, b);
   }
 };
 
 struct nj_join_minimum {
   template <class T>
-  static NJ_INLINE T join(T a, T b) {
+  NJ_INLINE T join(T a, T b) {
     return nj_minimum(a, b);
   }
 };
 
 struct nj_join_logaddexp {
   template <class T>
-  static NJ_INLINE T join(T a, T b) {
+  NJ_INLINE T join(T a, T b) {
     return nj_logaddexp(a, b);
   }
 };
 
 struct nj_join_last {
   template <class T>
-  static NJ_INLINE T join(T, T b) {
+  NJ_INLINE T join(T, T b) {
     return b;
   }
 };
@@ -62,7 +62,7 @@ template <int count>
 struct nj_steps {
   int ndim;
   i64 shape[64], at[64], strides[count][64], offset[count];
-  NJ_INLINE void next() {
+  void next() {
     for (int axis = ndim - 1; axis >= 0; --axis) {
       for (int k = 0; k < count; ++k) offset[k] += strides[k][axis];
       if (++at[axis] < shape[axis]) return;
@@ -70,7 +70,7 @@ struct nj_steps {
       at[axis] = 0;
     }
   }
-  NJ_INLINE i64 start() {
+  i64 start() {
     i64 total = 1;
     for (int axis = 0; axis < ndim; ++axis) {
       at[axis] = 0;

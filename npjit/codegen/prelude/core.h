@@ -23,14 +23,17 @@ NJ_INLINE f64 nj_from_bits(u64 bits) {
   return x;
 }
 
+// Else g++ takes (f64)(i64)x for trunc(x), which keeps NaN and makes -0.0 of -0.3.
+#define NJ_OPAQUE(x) (x)
+#ifdef __has_builtin
+#if __has_builtin(__builtin_assoc_barrier)
+#undef NJ_OPAQUE
+#define NJ_OPAQUE(x) __builtin_assoc_barrier(x)
+#endif
+#endif
+
 // NumPy's casts are what SSE code gives: 8 and 16 bit integers are cut from an i32, and what does
 // not fit becomes the smallest integer of the conversion. C++ alone leaves this undefined.
-#if defined(__has_builtin) && __has_builtin(__builtin_assoc_barrier)
-// Else g++ takes (f64)(i64)x for trunc(x), which keeps NaN and makes -0.0 of -0.3.
-#define NJ_OPAQUE(x) __builtin_assoc_barrier(x)
-#else
-#define NJ_OPAQUE(x) (x)
-#endif
 NJ_INLINE i32 nj_convert(i32*, f64 x) { return NJ_OPAQUE((i32)x); }
 NJ_INLINE i64 nj_convert(i64*, f64 x) { return NJ_OPAQUE((i64)x); }
 NJ_INLINE i32 nj_convert(i32*, f32 x) { return NJ_OPAQUE((i32)x); }

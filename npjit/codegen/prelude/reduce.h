@@ -46,6 +46,46 @@ struct nj_cascade {
   }
 };
 
+// How many values, their mean, and the sum of their squared distances from it. Two sets join by
+// Chan's formula, so that a variance reads memory once.
+struct nj_moments {
+  f64 count, mean, squares;
+};
+NJ_INLINE nj_moments operator+(nj_moments a, nj_moments b) {
+  const f64 count = a.count + b.count;
+  const f64 share = count > 0 ? b.count / count : 0.0;
+  const f64 apart = b.mean - a.mean;
+  const b1 both = (a.count > 0) & (b.count > 0);
+  const f64 joined = a.squares + b.squares + apart * apart * (a.count * share);
+  nj_moments sum;
+  sum.count = count;
+  sum.mean = both ? a.mean + apart * share : a.count > 0 ? a.mean : b.mean;
+  sum.squares = both ? joined : a.squares + b.squares;
+  return sum;
+}
+
+// The moments of a block of values: its mean first, then the distances from that, which also correct
+// the mean's rounding.
+template <class T>
+NJ_INLINE nj_moments nj_block_moments(const T* values, i64 count) {
+  T total = 0;
+#pragma omp simd reduction(+ : total)
+  for (i64 j = 0; j < count; ++j) {
+    total += values[j];
+  }
+  const T mean = total / (T)count;
+  T off = 0;
+  T squares = 0;
+#pragma omp simd reduction(+ : off, squares)
+  for (i64 j = 0; j < count; ++j) {
+    const T apart = values[j] - mean;
+    off += apart;
+    squares += apart * apart;
+  }
+  const f64 shift = (f64)off / (f64)count;
+  return nj_moments{(f64)count, (f64)mean + shift, (f64)squares - (f64)off * shift};
+}
+
 // What a maximum starts from, and a minimum: every value is at least, at most, this.
 template <class T>
 NJ_INLINE T nj_lowest() {

@@ -1,0 +1,41 @@
+"""The real GPU in the emulator's place: NPJIT_TEST_GPU=1 runs the same tests there.
+
+In: arrays. Out: copies on the device, with the same strides, `shift` bytes behind a boundary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from npjit.backends.cuda import CupyDevice
+
+
+class GpuDevice(CupyDevice):
+    """CuPy's device with what the tests need of the emulated one."""
+
+    def __init__(self, shift: int = 0) -> None:
+        super().__init__()
+        self.shift = shift
+
+    def array(self, value: Any) -> Any:
+        """An argument on the device."""
+        if isinstance(value, self.cupy.ndarray):
+            value = value.get()
+        if not isinstance(value, np.ndarray):
+            return value
+        start, end = np.lib.array_utils.byte_bounds(value) if value.size else (0, 0)
+        memory = self.cupy.cuda.alloc(end - start + self.shift + 1)
+        origin = value.ctypes.data - start if value.size else 0
+        pointer = memory + (origin + self.shift)
+        made = self.cupy.ndarray(value.shape, value.dtype, pointer, value.strides)
+        made[...] = self.cupy.asarray(value)
+        return made
+
+    def forget(self) -> None:
+        """Nothing is kept."""
+
+    def values(self, array: Any) -> Any:
+        """An array for NumPy to read."""
+        return array.get() if isinstance(array, self.cupy.ndarray) else array
