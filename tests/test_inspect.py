@@ -110,7 +110,7 @@ def test_every_kind_of_guard_has_words():
         return np.sum(scaled) + n if flag else x
 
     guards = npjit.jit(f).explain(ROWS[:, ::2], 3, weight=np.float32(2.0)).guards
-    assert "n: a int" in guards
+    assert "n: an int" in guards
     assert "weight: a NumPy float32" in guards
     assert any(g.startswith("a default of f == True") for g in guards)
     assert any("['scale']: a float" in g for g in guards)

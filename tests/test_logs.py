@@ -169,7 +169,8 @@ def test_a_failing_compiler_is_told_in_one_line(tmp_path):
     cache = tmp_path / "cache"
     printed, said = run(FALLBACK, CXX=str(compiler), NPJIT_CACHE_DIR=str(cache))
     warning, counts = printed.splitlines()
-    assert warning.startswith("NpjitWarning: unit.cpp:0:1: error: all is lost (source and log in ")
+    assert warning.startswith("NpjitWarning: the C++ compiler failed, the next backend answers: ")
+    assert "unit.cpp:0:1: error: all is lost (source and log in " in warning
     assert len(warning) < 400
     saved = Path(re.search(r"log in ([^)]*)\)", warning)[1])
     text = saved.read_text()

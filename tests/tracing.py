@@ -18,7 +18,8 @@ from npjit.core.tolerance import assert_equal_numpy
 from npjit.ops import kinds
 from npjit.ops.errors import pop_trace, push_trace
 from npjit.ops.namespace import traced_namespace
-from npjit.ops.tracer import Cell, Tracer, as_node
+from npjit.ops.cell import Cell
+from npjit.ops.tracer import Tracer, as_node
 
 
 class Trace(Block):

@@ -114,7 +114,7 @@ def _memory(p: Place) -> Any:
 def _input(plan: Plan, i: int) -> Box:
     spec = plan.inputs[i]
     shape = ", ".join(text(s) for s in spec.shape)
-    sort = "scalar" if spec.is_scalar else f"[{shape}]"
+    sort = " scalar" if spec.is_scalar else f"[{shape}]"
     return Box(f"in{i}", f"argument {i}: {spec.dtype}{sort}", colour="#fef7e0")
 
 
@@ -144,13 +144,12 @@ def _inside(plan: Plan, step: Step) -> list[str]:
 
 
 def _operations(kernel: Kernel) -> list[str]:
-    return _shortened(
-        [
-            f"{i.op.name}{'  (reduced)' if isinstance(i, Reduce) else ''}"
-            for _, i in kernel.instructions()
-            if isinstance(i, (Apply, Reduce))
-        ]
-    )
+    lines = [
+        f"{i.op.name}{'  (reduced)' if isinstance(i, Reduce) else ''}"
+        for _, i in kernel.instructions()
+        if isinstance(i, (Apply, Reduce))
+    ]
+    return _shortened(lines or ["copy"])
 
 
 def _shortened(lines: list[str]) -> list[str]:

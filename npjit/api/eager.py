@@ -94,7 +94,7 @@ def gradient_by_values(gradient: Gradient, args: tuple[Any, ...], kwargs: dict[s
         cause = e.__cause__
         if isinstance(cause, (TypeError, ValueError, IndexError, ArithmeticError)):
             raise cause from None
-        raise CaptureError(f"no gradient of {gradient._name}: {e}") from None
+        raise CaptureError(f"{gradient.label} cannot be found: {e}") from None
     finally:
         capture.block.close()
         pop_trace()

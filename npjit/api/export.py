@@ -87,7 +87,7 @@ def export(function: Any, example_args: Sequence[Any], name: str, path: str | Pa
 
 
 def module_of(captured: Captured, graph: Graph, name: str, function: Any) -> Module:
-    """Signature and result of the module; ExportError for inputs that are no positional arguments."""
+    """Signature and result of the module; ExportError for what is no positional argument."""
     from npjit.codegen.cython_printer import Module
 
     names = _parameters(function)

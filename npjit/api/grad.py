@@ -60,8 +60,8 @@ class Gradient(Jitted):
         raise e
 
     @property
-    def _name(self) -> str:
-        return f"the gradient of {super()._name}"
+    def label(self) -> str:
+        return f"the gradient of {super().label}"
 
     def __reduce__(self) -> Any:
         return (

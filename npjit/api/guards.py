@@ -61,8 +61,10 @@ class Namer:
 
     def guards(self) -> Iterator[str]:
         """What the steps ask for, a line each."""
-        for number, (_, (kind, *what)) in enumerate(self.steps):
+        for number, (fetch, (kind, *what)) in enumerate(self.steps):
             words = _CONDITIONS[kind](*what)
+            if (fetch[0], kind) == ("global", "absent"):
+                words = " is Python's own"
             if words:
                 yield f"{self.name(number)}{words}"
 
@@ -97,6 +99,10 @@ def _dtype(number: int) -> str:
     return next(t.name for t in map(np.dtype, np.typecodes["All"]) if t.num == number)
 
 
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiouAEIOU' else 'a'} {noun}"
+
+
 def _brief(value: Any) -> str:
     shown = repr(value)
     return shown if len(shown) <= MOST_CHARACTERS else f"<{type(value).__name__}>"
@@ -109,10 +115,10 @@ _CONDITIONS: dict[str, Callable[..., str]] = {
     "absent": lambda: ": not there",
     "is": lambda value: " is as it was",
     "equal": lambda value: f" == {_brief(value)}",
-    "type": lambda cls: f": a {cls.__name__}",
-    "seq": lambda cls, length: f": a {cls.__name__} of {length}",
-    "dict": lambda cls, keys: f": a {cls.__name__} with the keys {_brief(keys)}",
-    "scalar": lambda letter: f": a {_PYTHON[letter]}",
+    "type": lambda cls: f": {_a(cls.__name__)}",
+    "seq": lambda cls, length: f": {_a(cls.__name__)} of {length}",
+    "dict": lambda cls, keys: f": {_a(cls.__name__)} with the keys {_brief(keys)}",
+    "scalar": lambda letter: f": {_a(_PYTHON[letter])}",
     "npscalar": lambda dtype: f": a NumPy {_dtype(dtype)}",
     "array": _array,
 }

@@ -48,7 +48,7 @@ class Lowered:
                 self.captured, jitted.options, watch, detail=True
             )
         except NotCaptured as e:
-            raise CaptureError(f"{jitted._name} cannot be captured: {e}") from None
+            raise CaptureError(f"{jitted.label} cannot be captured: {e}") from None
 
     @property
     def graph(self) -> Graph:
@@ -112,9 +112,9 @@ def explain(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ex
     try:
         low = Lowered(jitted, args, kwargs)
     except CaptureError as e:
-        return Explanation(jitted._name, breaks=[str(e.__context__)])  # the NotCaptured itself
+        return Explanation(jitted.label, breaks=[str(e.__context__)])  # the NotCaptured itself
     made = low.compiled
-    report = Explanation(jitted._name, made.backend, seconds=made.seconds)
+    report = Explanation(jitted.label, made.backend, seconds=made.seconds)
     report.guards = in_words(jitted.function, made)
     report.bytes_moved = _bytes(made.graph, [i.value for i in low.captured.inputs])
     if made.plan is not None:

@@ -77,7 +77,7 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
                 pass  # a guard that fails at once: another thread has changed an argument
         result = self.fall_back(args, kwargs)
         if doubt:
-            self._warn(f"{self._name} runs as NumPy: {doubt}")
+            self._warn(f"{self.label} runs as NumPy: {doubt}")
         return result
 
     def elsewhere(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -116,7 +116,7 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
             return self._failed(e)
         self.compiled.append(made)
         self.add(made.entry)
-        logs.report(self._name, self.function, made, len(self.compiled))
+        logs.report(self.label, self.function, made, len(self.compiled))
         return made.entry, ""
 
     def capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
@@ -140,10 +140,10 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         """Remember that such calls run as NumPy, and say so once."""
         text = self._note(str(e))
         if self.options.fullgraph:
-            raise CaptureError(f"{self._name} cannot be captured whole: {text}") from None
+            raise CaptureError(f"{self.label} cannot be captured whole: {text}") from None
         if e.__cause__ is not None:
             return None, text  # an error inside an operation: NumPy will raise its own
-        self._warn(f"{self._name} runs as NumPy: {text}")
+        self._warn(f"{self.label} runs as NumPy: {text}")
         if e.passing and self.refusals.get(text, 0) < MOST_ATTEMPTS:
             return None, ""
         return self._numpy_entry(e, npositional, kwnames), ""
@@ -194,12 +194,13 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
 
         parts = ", ".join(changing_parts(self, args, kwargs)) or "its arguments"
         return (
-            f"{self._name} was compiled {len(self.compiled)} times, for other values of {parts}; "
+            f"{self.label} was compiled {len(self.compiled)} times, for other values of {parts}; "
             "further kinds of arguments run as NumPy (recompile_limit=)"
         )
 
     @property
-    def _name(self) -> str:
+    def label(self) -> str:
+        """What messages call the function."""
         return getattr(self.function, "__qualname__", type(self.function).__name__)
 
     # ------------------------------------------------------------ looking inside
@@ -239,7 +240,7 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         return visualize(self, args[:-1], kwargs, args[-1])
 
     def __repr__(self) -> str:
-        return f"<npjit.jit of {self._name}>"
+        return f"<npjit.jit of {self.label}>"
 
     def __reduce__(self) -> Any:
         return _global_name(self) or (jit_with, (self.function, self.options))

@@ -91,10 +91,10 @@ def make_plan(captured: Captured, graph: Graph) -> Plan:
         for kind, w in captured.results
         if kind != "fresh"
     ]
-    return with_outputs(plan, extra, captured)
+    return with_outputs(plan, extra)
 
 
-def with_outputs(plan: Plan, extra: list[OutputSpec], captured: Captured) -> Plan:
+def with_outputs(plan: Plan, extra: list[OutputSpec]) -> Plan:
     """The plan with alias and input results appended, their stride variables among its sources."""
     from dataclasses import replace
 
@@ -108,7 +108,6 @@ def with_outputs(plan: Plan, extra: list[OutputSpec], captured: Captured) -> Pla
                 if v not in sources:
                     position, axis = v.name[1:].split("_")
                     sources[v] = Source(int(position), "stride", int(axis))
-    del captured
     return replace(plan, outputs=(*plan.outputs, *extra), sources=sources)
 
 
@@ -130,7 +129,7 @@ def _cpp(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Comp
     try:
         path = toolchain.compile_object(source)
     except toolchain.CompileError as e:
-        _warn_once(f"{e}; the call runs as NumPy")
+        _warn_once(f"the C++ compiler failed, the next backend answers: {e}")
         return None
     watch.lap("compile")
     perms = tuple(o.perm for o in plan.outputs if o.kind == "fresh")
@@ -161,7 +160,7 @@ def _numba(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Co
     from npjit.codegen.numba_printer import PlanStopped, load_numba, print_numba
 
     try:
-        loops = load_numba(plan)
+        loops = load_numba(plan, compute)
     except (NoNumbaText, ImportError) as e:
         if not isinstance(e, ImportError):
             _warn_once(f"the numba backend: {e}")

@@ -124,6 +124,8 @@ class CupyDevice:
 
     def view(self, region: Region) -> Any:
         """A region as an array; whoever asks keeps the memory alive."""
+        if 0 in region.shape:
+            return self.cupy.empty(region.shape, region.dtype)
         item = region.dtype.itemsize
         reach = [(n - 1) * s for n, s in zip(region.shape, region.strides, strict=True)]
         first = sum(r for r in reach if r < 0) * item

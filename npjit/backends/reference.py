@@ -23,7 +23,9 @@ def reference(graph: Graph, example_types: Any) -> Callable[[list[Any]], list[An
 
 
 def weighed(value: Any, weight: Weight) -> Any:
-    """A 0-d result as NumPy gives it: array, NumPy scalar or Python number. Arrays never share memory."""
+    """A 0-d result as NumPy gives it: array, NumPy scalar or Python number. Arrays never share
+    memory.
+    """
     if weight is Weight.ARRAY:
         return np.array(value, order="K")
     scalar = np.asarray(value)[()]

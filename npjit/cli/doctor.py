@@ -129,7 +129,10 @@ def missing(backend: str) -> str:
 def run_backends() -> Iterator[Finding]:
     """A small function on every backend that npjit knows, against NumPy."""
     for name in registry.names():
-        yield run_backend(name)
+        if name == "cuda" and not (find_driver().good and find_cupy().good):
+            yield Finding(name, False, "needs a GPU with its driver, and CuPy")
+        else:
+            yield run_backend(name)
 
 
 def run_backend(name: str) -> Finding:

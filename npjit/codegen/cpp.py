@@ -19,7 +19,8 @@ from pathlib import Path
 from npjit.codegen.cpp_columns import ColumnsPrinter
 from npjit.codegen.cpp_form import Form, choose
 from npjit.codegen.cpp_kernel import KernelPrinter
-from npjit.codegen.cpp_outer import LanesPrinter, MapPrinter, RowsPrinter
+from npjit.codegen.cpp_outer import MapPrinter, RowsPrinter
+from npjit.codegen.cpp_packed import printer_of
 from npjit.codegen.cpp_point import PointPrinter
 from npjit.codegen.cpp_steps import StepsPrinter
 from npjit.codegen.cpp_tall import TallPrinter
@@ -34,7 +35,6 @@ _PRINTERS: dict[Form, type[KernelPrinter]] = {
     Form.MAP: MapPrinter,
     Form.ROWS: RowsPrinter,
     Form.COLUMNS: ColumnsPrinter,
-    Form.LANES: LanesPrinter,
     Form.WHOLE: WholePrinter,
 }
 
@@ -62,6 +62,8 @@ def print_kernel(kernel: Kernel, name: str) -> str:
     may_share = len(kernel.outer) == 1 and all(b.role != "row" for b in kernel.buffers)
     if form is Form.COLUMNS and may_share:
         return TallPrinter(kernel, name).print()
+    if form is Form.LANES:
+        return printer_of(kernel)(kernel, name).print()
     return _PRINTERS[form](kernel, name).print()
 
 

@@ -112,19 +112,19 @@ class LanesPrinter(OuterPrinter):
     """A few literal inner steps: they are unrolled within each lane of the last outer axis."""
 
     def body(self) -> None:
+        found = self.phases([self.kernel.outer[-1]])
+        self.segments(self.kernel.outer, lambda low, high: self.row(found, low, high))
+
+    def row(self, found: Sequence[Statements], low: str, high: str) -> None:
+        """The lanes low .. high of one row."""
         w = self.writer
         axis = self.kernel.outer[-1]
-        found = self.phases([axis])
-
-        def inside(low: str, high: str) -> None:
-            for printed in found:
-                w.lines(printed.levels[0])
-            w.line("#pragma omp simd")
-            with w.block(f"for (i64 x{axis} = {low}; x{axis} < {high}; ++x{axis})"):
-                for phase, printed in zip(self.kernel.phases, found, strict=True):
-                    self._phase(phase, printed)
-
-        self.segments(self.kernel.outer, inside)
+        for printed in found:
+            w.lines(printed.levels[0])
+        w.line("#pragma omp simd")
+        with w.block(f"for (i64 x{axis} = {low}; x{axis} < {high}; ++x{axis})"):
+            for phase, printed in zip(self.kernel.phases, found, strict=True):
+                self._phase(phase, printed)
 
     def _phase(self, phase: Phase, printed: Statements) -> None:
         w = self.writer

@@ -8,7 +8,7 @@ and block sums, and leaves what a fold's cells would hold.
     sum of f64   cells acc5        acc5 = acc5 + v4              loop: block sums into nj_cascade
     max of f64   cells acc5        acc5 = nj_maximum(acc5, v4)   loop: max and an integer NaN flag
     argmax       cells acc5, at5   better5 ? (v4, position)      loop: blocks into nj_argument
-    deviation    cells n5, mean5, acc5   join by Chan's formula  loop: blocks' moments, a cascade
+    deviation    cells n5, mean5, acc5   join by Chan's formula  loop: blocks into nj_spread
 """
 
 from __future__ import annotations
@@ -322,20 +322,24 @@ class MomentsLoop(Loop):
     blocked = True
 
     def before(self) -> list[str]:
-        return [
-            f"nj_cascade<nj_moments> joined{self.name};",
-            f"{self.kind} block{self.name}[NJ_BLOCK({self.kind})];",
-        ]
+        return [f"nj_spread<{self.kind}> spread{self.name};"]
+
+    def before_block(self) -> list[str]:
+        kept = f"{self.kind}* const kept{self.name} = spread{self.name}.values"
+        return [f"{kept} + spread{self.name}.count;", f"{self.kind} sum{self.name} = 0;"]
+
+    def clauses(self) -> list[str]:
+        return [f"reduction(+:sum{self.name})"]
 
     def step(self, position: str, lane: str) -> list[str]:
         value = self.fold.values.converted(self.fold.instr.arg, self.fold.accumulator)
-        return [f"block{self.name}[{lane}] = {value};"]
+        return [f"kept{self.name}[{lane}] = {value};", f"sum{self.name} += {value};"]
 
     def after_block(self, length: str, position: str) -> list[str]:
-        return [f"joined{self.name}.push(nj_block_moments(block{self.name}, {length}));"]
+        return [f"spread{self.name}.push({length}, sum{self.name});"]
 
     def results(self) -> list[str]:
-        total = f"joined{self.name}.total()"
+        total = f"spread{self.name}.done()"
         return [f"{total}.{part}" for part in ("count", "mean", "squares")]
 
 

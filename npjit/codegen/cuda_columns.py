@@ -25,7 +25,7 @@ from npjit.schedule.kernel import Phase
 
 # threads of a block along the reduced axes
 _DEEP = 8
-# blocks that keep a large device busy, and steps of a thread that are worth another block
+# blocks that a large device runs at once, and steps of a thread that are worth another block
 _BUSY = 1056
 _STEPS = 32
 
@@ -219,7 +219,7 @@ class ColumnsPrinter(StepsPrinter):
         blocks = up(items, BLOCK // deep)
         splits = 1
         if deep > 1 and blocks < _BUSY:
-            splits = max(1, min(up(n, deep * _STEPS), up(_BUSY, blocks)))
+            splits = max(1, min(up(n, deep * _STEPS), _BUSY // blocks))
         packed = request.packed(self.slots, self.lane_axis, width)
         function = f"{self.name}_{step.number}<{request.index_type()}, {width}, {packed}, {deep}>"
         return Start(function, (blocks, splits), BLOCK)

@@ -23,7 +23,7 @@ from npjit.schedule.kernel import Access, DType, Kernel, Load, Phase, Store
 
 # 32-bit registers of a thread that rows may take
 _WORDS = 32
-_GROUPS = (32, 128, 256, 512, 1024)
+_GROUPS = (128, 256, 512, 1024)
 # threads of a block whose rows take a warp or less
 _SMALL = 128
 
@@ -182,13 +182,18 @@ class HeldPrinter(CudaPrinter):
 
 
 def shape_for(n: int, width: int, most: int) -> tuple[int, int] | None:
-    """Threads of a row and packs of a thread for n elements, at most `most` elements a thread; None: too many."""
-    if n <= 32 * width:
-        return min(32, power(up(n, width))), 1
+    """Threads of a row and packs of a thread for n elements, at most `most` elements a thread; None: too many.
+
+    Two packs a thread leave registers for many threads; only rows that need more get more.
+    """
+    packs = up(n, width)
+    if packs <= 2 * 32:
+        lanes = min(32, power(up(packs, 2)))
+        return lanes, power(up(packs, lanes))
     for lanes in _GROUPS:
-        items = power(up(n, lanes * width))
-        if items * width <= most:
-            return lanes, items
+        items = power(up(packs, lanes))
+        if items <= 2 or (lanes == _GROUPS[-1] and items * width <= most):
+            return (lanes, items) if items * width <= most else None
     return None
 
 

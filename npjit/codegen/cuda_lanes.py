@@ -131,7 +131,10 @@ class LanePrinter(PhasePrinter):
         return self._elements(instr.access, instr.dtype)
 
     def _is_packed(self, access: Access, dtype: DType) -> bool:
-        if not self.levels.loops or access.gathers or len(self.slots) >= _SLOTS:
+        if not self.levels.loops or len(self.slots) >= _SLOTS:
+            return False
+        # an index that is one for all lanes moves the whole pack
+        if any(self.level[v] >= self.levels.innermost for v, _ in access.gathers):
             return False
         if self.values.kernel.buffers[access.buffer].role == "row":
             return False

@@ -108,6 +108,7 @@ class Request:
         for axis, stride in slot.access.strides:
             if axis != along and self.extent(axis) > 1:
                 steps.append(self.value(stride) * element)
+        steps += [self.value(stride) * element for _, stride in slot.access.gathers]
         while wanted > size and any(step % wanted for step in steps):
             wanted //= 2
         return wanted.bit_length() - 1

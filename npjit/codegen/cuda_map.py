@@ -2,17 +2,19 @@
 
 In: a `Kernel` without inner axes. Out: one function; a thread's accesses are as wide as their addresses allow.
 
-    template <class idx, i32 V, u64 A> __global__ void __launch_bounds__(256) k0(const f32* mem0, f32* mem1, i64 size0) {
+    template <class idx, i32 V, u64 A> __global__ void __launch_bounds__(128) k0(const f32* mem0, f32* mem1, i64 size0) {
       ... for (idx item = ...; item < chunks; item += step) { const idx start0 = item * V; ... }
     }
 """
 
 from __future__ import annotations
 
-from npjit.codegen.cuda_kernel import BLOCK, CudaPrinter, merged
+from npjit.codegen.cuda_kernel import CudaPrinter, merged
 from npjit.codegen.cuda_lanes import LanePrinter, levels_of
 from npjit.codegen.cuda_launch import Configured, Request, Start, up, widest
 
+# threads of a block: small ones start and end in the gaps that others leave
+BLOCK = 128
 # the most blocks of a launch; threads step on to further items
 _BLOCKS = 2**30
 
@@ -27,7 +29,7 @@ class MapPrinter(CudaPrinter):
         phase = merged(self.kernel.phases)
         printer = LanePrinter(self.values, phase, levels_of(axes, {}), self.slots)
         printed = printer.print()
-        with self.function(""):
+        with self.function("", block=str(BLOCK)):
             self.unpack()
             w.line(f"const idx chunks = ({self.extent(last)} + V - 1) / V;")
             w.line(f"const idx items = {factor_of(self.items(axes[:-1]))} * chunks;")

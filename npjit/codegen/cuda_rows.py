@@ -22,7 +22,7 @@ from npjit.codegen.cuda_launch import Configured, Request, Start, power, up, wid
 from npjit.codegen.cuda_steps import RUN, Step, StepsPrinter
 from npjit.schedule.kernel import Phase
 
-# blocks that keep a large device busy, and packs of a thread that are worth another block
+# blocks that a large device runs at once, and packs of a thread that are worth another block
 _BUSY = 1056
 _PACKS = 8
 # rows shorter than this are a warp's
@@ -164,7 +164,7 @@ class RowsPrinter(StepsPrinter):
         lanes = min(32, power(packs)) if packs <= _WARP_ROW // 4 else BLOCK
         splits = 1
         if lanes == BLOCK and rows < _BUSY:
-            splits = max(1, min(up(packs, BLOCK * _PACKS), up(_BUSY, rows)))
+            splits = max(1, min(up(packs, BLOCK * _PACKS), _BUSY // rows))
         packed = request.packed(self.slots, axes[-1], width) if axes else "0"
         function = f"{self.name}_{step.number}<{request.index_type()}, {width}, {packed}, {lanes}>"
         per_block = max(1, BLOCK // lanes)

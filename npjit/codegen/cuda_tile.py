@@ -1,12 +1,12 @@
 """Kernels that read one array along another axis than they write, such as a transpose: tiles go through shared memory.
 
 In: a `Kernel` without inner axes, some of whose loads have unit stride along an outer axis that is not the last. Out: two
-functions, one for tiles of SIDE x SIDE elements, and that of `cuda_map` for small extents:
+functions, one for square tiles, and that of `cuda_map` for small extents:
 
-    __shared__ f32 tile0[32][33];
-    tile0[...][threadIdx.x % 32] = mem0[...];      neighbouring threads along the array's own axis
+    __shared__ f32 tile0[64][65];
+    ... tile0[along + row][across + lane] = ...      a thread's lanes along the array's own axis
     __syncthreads();
-    ... tile0[threadIdx.x % 32][...] ...           neighbouring threads along the result's
+    ... tile0[across + lane][along + row] ...        a thread's lanes along the result's
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from contextlib import contextmanager
 
 from npjit.codegen.cpp_types import ctype, is_complex, stored
 from npjit.codegen.cuda_kernel import BLOCK, CudaPrinter, merged
-from npjit.codegen.cuda_lanes import LanePrinter, levels_of
-from npjit.codegen.cuda_launch import Configured, Request, Start, up
+from npjit.codegen.cuda_lanes import LanePrinter, Move, lanes_of, levels_of
+from npjit.codegen.cuda_launch import Configured, Request, Slot, Start, up, widest
 from npjit.codegen.cuda_map import MapPrinter
 from npjit.schedule.kernel import Instr, Kernel, Load, Phase
 
-SIDE = 32
-_ROWS = BLOCK // SIDE
+# elements of a tile along each axis, by the lanes of a thread
+_SIDES = {1: 32, 2: 64, 4: 64}
+# bytes of shared memory that leave room for a second block
+_SHARED = 40000
 
 
 class TileLanes(LanePrinter):
@@ -35,7 +37,7 @@ class TileLanes(LanePrinter):
         tile = self.staged.get(number)
         if tile is None or not isinstance(instr, Load):
             return super()._define(number, instr)
-        place = f"{tile}[across][along + row]"
+        place = f"{tile}[across + lane][along + row]"
         if is_complex(instr.dtype):
             return self._declare(number, [f"{place}.re", f"{place}.im"])
         truth = instr.dtype.kind == "b"
@@ -60,19 +62,21 @@ class TilePrinter(CudaPrinter):
         printer.staged = {n: f"tile{n}" for n in loads}
         printed = printer.print()
         w = self.writer
-        with self.function(""):
+        moves = [printer.move(f"t{n}", i.access, i.dtype) for n, i in loads.items()]
+        with self.function("", ", u64 B"):
             self.unpack()
+            w.line(f"const i32 side = V == 1 ? {_SIDES[1]} : {_SIDES[4]};")
+            w.line("const i32 wide = side / V;")
             for n, instr in loads.items():
                 kind = ctype(instr.dtype) if is_complex(instr.dtype) else stored(instr.dtype)
-                w.line(f"__shared__ {kind} tile{n}[{SIDE}][{SIDE + 1}];")
+                w.line(f"__shared__ {kind} tile{n}[side][side + 1];")
             self._place()
             w.lines([*printed.levels[-1], *printed.levels[0]])
-            with self._rows(self.axis, axes[-1], "x"):
-                for n, instr in loads.items():
-                    w.line(f"tile{n}[along + row][across] = {self._element(printer, instr)};")
+            with self._rows(self.axis, axes[-1]):
+                for (n, instr), move in zip(loads.items(), moves, strict=True):
+                    self._stage(n, instr, move)
             w.line("__syncthreads();")
-            with self._rows(axes[-1], self.axis, "start"):
-                w.line("const nj_full count;")
+            with self._rows(axes[-1], self.axis):
                 self.lanes(printed, printer.moves, axes[-1])
         return f"{w}\n{self.plain.print()}"
 
@@ -80,41 +84,72 @@ class TilePrinter(CudaPrinter):
         """The tile of this block and the thread's place in it."""
         w = self.writer
         last = self.kernel.outer[-1]
-        w.line(f"const i32 across = threadIdx.x % {SIDE};")
-        w.line(f"const i32 along = threadIdx.x / {SIDE};")
+        w.line("const i32 across = threadIdx.x % wide * V;")
+        w.line("const i32 along = threadIdx.x / wide;")
         w.line("idx tile = blockIdx.x;")
         for axis in (last, self.axis):
-            tiles = f"(({self.extent(axis)} + {SIDE - 1}) / {SIDE})"
-            w.line(f"const idx from{axis} = tile % {tiles} * {SIDE};")
+            tiles = f"(({self.extent(axis)} + side - 1) / side)"
+            w.line(f"const idx from{axis} = tile % {tiles} * side;")
             w.line(f"tile /= {tiles};")
         self.decode([a for a in self.kernel.outer if a not in (last, self.axis)], "tile")
 
     @contextmanager
-    def _rows(self, across: int, along: int, last: str) -> Iterator[None]:
-        """This thread's elements, neighbouring threads along the axis `across`, if they are there."""
+    def _rows(self, across: int, along: int) -> Iterator[None]:
+        """This thread's elements, neighbours along the axis `across`, as far as they are there."""
         w = self.writer
-        name = f"{last}{across}"
         w.line("#pragma unroll")
-        with w.block(f"for (i32 row = 0; row < {SIDE}; row += {_ROWS})"):
-            w.line(f"const idx {name} = from{across} + across;")
+        with w.block(f"for (i32 row = 0; row < side; row += {BLOCK} / wide)"):
+            w.line(f"const idx start{across} = from{across} + across;")
             w.line(f"const idx x{along} = from{along} + along + row;")
-            inside = f"{name} < {self.extent(across)} && x{along} < {self.extent(along)}"
-            with w.block(f"if ({inside})"):
+            w.line(f"const idx left = {self.extent(across)} - start{across};")
+            with w.block("const auto body = [&](auto count)", "};"):
                 yield
+            with w.block(f"if (x{along} < {self.extent(along)})"):
+                w.line("if (left >= V) body(nj_full());")
+                w.line("else body(nj_some{(i32)left});")
 
-    def _element(self, printer: LanePrinter, instr: Load) -> str:
-        parts = printer.elements(instr)
-        return f"{ctype(instr.dtype)}{{{', '.join(parts)}}}" if len(parts) == 2 else parts[0]
+    def _stage(self, number: int, instr: Load, move: Move) -> None:
+        """A load's lanes, from memory into the tile."""
+        w = self.writer
+        w.line(move.declare())
+        with w.block(""):
+            w.line(f"const idx x{self.axis} = start{self.axis};")
+            w.line(move.load().replace("(A >>", "(B >>"))
+        lane = ", ".join(lanes_of(f"t{number}", instr.dtype, raw=True))
+        value = f"{ctype(instr.dtype)}{{{lane}}}" if is_complex(instr.dtype) else lane
+        w.line("#pragma unroll")
+        w.line(
+            f"for (i32 lane = 0; lane < V; ++lane) tile{number}[along + row][across + lane] = {value};"
+        )
 
     def configure(self, request: Request) -> Configured:
         last = self.kernel.outer[-1]
         extents = [request.extent(last), request.extent(self.axis)]
-        if min(extents) < SIDE // 2:
+        if min(extents) < _SIDES[1] // 2:
             return self.plain.configure(request)
+        width = min(4, widest(self.slots))
+        while width > 1 and not self._fits(request, width):
+            width //= 2
+        side = _SIDES[width]
         others = [a for a in self.kernel.outer if a not in (last, self.axis)]
-        tiles = request.items(others) * up(extents[0], SIDE) * up(extents[1], SIDE)
-        function = f"{self.name}<{request.index_type()}, 1, 0>"
+        tiles = request.items(others) * up(extents[0], side) * up(extents[1], side)
+        packed = [request.packed(self.slots, axis, width) for axis in (last, self.axis)]
+        function = f"{self.name}<{request.index_type()}, {width}, {packed[0]}, {packed[1]}>"
         return Configured((Start(function, (tiles, 1), BLOCK),) if tiles else ())
+
+    def _fits(self, request: Request, width: int) -> bool:
+        """Whether all accesses can be as wide, each along its own axis, and a block has room for its tiles."""
+        last = self.kernel.outer[-1]
+        tiles = sum(s.dtype.itemsize for s in self.slots if self._is_turned(s))
+        if tiles * _SIDES[width] ** 2 > _SHARED:
+            return False
+        return all(
+            request.are_aligned([s], self.axis if self._is_turned(s) else last, width)
+            for s in self.slots
+        )
+
+    def _is_turned(self, slot: Slot) -> bool:
+        return dict(slot.access.strides).get(self.kernel.outer[-1], 0) != 1
 
 
 def turned_loads(phase: Phase, axis: int, last: int) -> dict[int, Load]:

@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from npjit.codegen.cpp_call import spec
 from npjit.codegen.cpp_form import Form, choose
 from npjit.codegen.numba_kernel import NumbaKernel
 from npjit.codegen.numba_prelude import NoNumbaText, namespace
 from npjit.core.size import Shape, Size, Var, text
-from npjit.schedule.plan import Check, Contract, Launch, Matrix, Place, Plan
+from npjit.schedule.plan import Call, Check, Contract, Launch, Matrix, Place, Plan, Strided
 
 _NAME = re.compile(r"\bnj_\w+")
 
@@ -42,8 +43,8 @@ def print_numba(plan: Plan) -> str:
     dtypes = {b.dtype for k in plan.kernels for b in k.buffers}
     if np.dtype("f2") in dtypes:
         raise NoNumbaText("Numba has no float16 on the CPU")
-    if plan.saves or not all(isinstance(s, Launch | Contract | Check) for s in plan.steps):
-        raise NoNumbaText("loops, branches and calls of a plan are not printed for Numba")
+    if plan.saves or not all(isinstance(s, Launch | Contract | Call | Check) for s in plan.steps):
+        raise NoNumbaText("loops and branches of a plan are not printed for Numba")
     parts = []
     for i, kernel in enumerate(plan.kernels):
         by_columns = choose(kernel) is Form.COLUMNS
@@ -51,11 +52,14 @@ def print_numba(plan: Plan) -> str:
     return "\n\n".join([*parts, _Run(plan).print()])
 
 
-def load_numba(plan: Plan) -> Callable[[list[Any]], list[Any]]:
-    """The plan as a function from its inputs to its fresh outputs."""
+def load_numba(
+    plan: Plan, host: Callable[..., None] | None = None
+) -> Callable[[list[Any]], list[Any]]:
+    """The plan as a function from its inputs to its fresh outputs; `host` computes its calls of
+    rows, as npjit_api's does."""
     source = print_numba(plan)
     found = namespace(set(_NAME.findall(source)))
-    found["PlanStopped"] = PlanStopped
+    found |= {"PlanStopped": PlanStopped, "host": host}
     exec(compile(source, "<npjit numba>", "exec"), found)
     run: Callable[[list[Any]], list[Any]] = found["run"]
     return run
@@ -100,6 +104,8 @@ class _Run:
                 self._launch(step)
             elif isinstance(step, Contract):
                 self._contract(step)
+            elif isinstance(step, Call):
+                self._call(step)
             elif isinstance(step, Check):
                 self._check(step)
         fresh = [i for i, spec in enumerate(self.plan.outputs) if spec.kind == "fresh"]
@@ -149,6 +155,24 @@ class _Run:
         b = self._matrix(step.b, (*step.batch, step.k, step.n), step.dtype)
         c = self._matrix(step.c, (*step.batch, step.m, step.n), step.dtype)
         self.line(f"{c}[...] = np.matmul({a}, {b})")
+
+    def _call(self, step: Call) -> None:
+        given = ", ".join(self._array(a) for a in step.arguments)
+        made = ", ".join(self._array(r) for _, r in step.results)
+        call = f"host({spec(step)!r}, [{given}], [{made}])"
+        if not step.op.raises:
+            self.line(call)
+            return
+        self.line("try:")
+        self.line(f"    {call}")
+        self.line("except Exception:")
+        self.line(f"    raise PlanStopped({step.number}) from None")
+
+    def _array(self, array: Strided) -> str:
+        memory, first = self._memory(array.place, array.dtype)
+        start = f"{first} + {self.size(array.offset)}"
+        shape, strides = self._shape(array.shape), self._shape(array.strides)
+        return f"placed({memory}, {start}, {shape}, {strides})"
 
     def _matrix(self, matrix: Matrix, shape: Shape, dtype: Any) -> str:
         memory, first = self._memory(matrix.place, dtype)

@@ -121,7 +121,7 @@ class Assumptions:
         return self.le(a + 1, b)
 
     def actual(self, size: Size) -> int:
-        """The value in the call being traced; Unknown when it holds a loop index or computed size."""
+        """The value in the call being traced; Unknown with a loop index or computed size in it."""
         missing = [v for v in atoms(size) if v.name not in self.values]
         if missing:
             raise Unknown(
@@ -166,8 +166,9 @@ class Assumptions:
         raise Unknown(f"{text(a)} <= {text(b)} holds for some trips of a loop only")
 
     def _equate_sizes(self, difference: Size) -> bool:
-        """Where a loop index leaves a question open: guard that input sizes in it which are equal in this call stay
-        equal."""
+        """Where a loop index leaves a question open: guard that input sizes in it which are equal
+        in this call stay equal.
+        """
         known = [v for v in atoms(self.normal(difference)) if v.name in self.values]
         if len(known) == len(atoms(difference)):
             return False

@@ -12,7 +12,7 @@ It prints as text:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
@@ -248,8 +248,11 @@ class Graph:
         for n in self.nodes:
             if n.op.kind is not Kind.INPUT:
                 args = " ".join(f"%{number[a]}" for a in n.args)
-                params = "" if n.params is None else f" {show_params(n.params)}"
-                lines.append(f"  %{number[n]}: {n.type} = {n.op.name} {args}{params}".rstrip())
+                params = "" if n.params is None else show_params(n.params)
+                words = [f"  %{number[n]}: {n.type} = {n.op.name}", args, params]
+                lines.append(" ".join(w for w in words if w))
+                for name, inner in _named_graphs(n.params):
+                    lines.append(f"    {name} " + str(inner).replace("\n", "\n    "))
         lines += [f"  write {i} %{number[n]}" for i, n in self.writes]
         lines.append(f"  return {' '.join(f'%{number[n]}' for n in self.outputs)}")
         return "\n".join(lines)
@@ -316,8 +319,21 @@ def reachable(roots: Iterable[Node]) -> set[Node]:
     return found
 
 
+def _named_graphs(params: Any) -> list[tuple[str, Graph]]:
+    """The graphs that a control node holds, by their fields' names."""
+    if not is_dataclass(params):
+        return []
+    named = [(f.name, getattr(params, f.name)) for f in fields(params)]
+    return [(name, value) for name, value in named if isinstance(value, Graph)]
+
+
 def show_params(params: Any) -> str:
-    """A node's params as golden text shows them."""
+    """A node's params as golden text shows them; nested graphs stand below."""
+    inner = dict(_named_graphs(params))
+    if inner:
+        named = [(f.name, getattr(params, f.name)) for f in fields(params)]
+        shown = [(name, getattr(value, "name", value)) for name, value in named]
+        return ", ".join(f"{name} {value}" for name, value in shown if name not in inner)
     if isinstance(params, tuple):
         return f"({', '.join(show_params(p) for p in params)})"
     shown = getattr(params, "value", params)

@@ -276,7 +276,8 @@ def bounds(size: Size) -> tuple[Bound, Bound]:
     low: Bound = 0
     high: Bound = 0
     for mono, coef in size.terms:
-        lo, hi = coef, coef
+        lo: Bound = coef
+        hi: Bound = coef
         for a in mono:
             lo, hi = _times((lo, hi), _atom_bounds(a))
         low = None if low is None or lo is None else low + lo

@@ -10,6 +10,7 @@ from npjit.core.control import Cond
 from npjit.core.graph import Block, Node, TensorType, Weight
 from npjit.core.op import Kind
 from npjit.core.trees import TreeDef, flatten, unflatten
+from npjit.frontend.effects import Watch
 from npjit.frontend.values import (
     UNDEFINED,
     NotStaged,
@@ -22,10 +23,11 @@ from npjit.frontend.values import (
     type_of,
 )
 from npjit.ops import build, kinds
+from npjit.ops.cell import Cell
 from npjit.ops.control import COND, results
 from npjit.ops.regions import Inputs, Region, extended, seal
 from npjit.ops.sharing import share_unwritten
-from npjit.ops.tracer import Cell, Tracer, as_node
+from npjit.ops.tracer import Tracer, as_node
 
 # branches of at most so many scalar operations become selects
 SELECTED = 24
@@ -44,6 +46,9 @@ class Side:
     leaves: list[Any] | None = None
     tree: TreeDef | None = None
     nodes: list[Node | None] = field(default_factory=list)
+    # the objects that it has changed, and the structure of those that are merged
+    changed: list[int] = field(default_factory=list)
+    keys: list[Any] | None = None
 
 
 def trace_branches(
@@ -53,29 +58,45 @@ def trace_branches(
     other: Callable[[], Any],
 ) -> Any:
     """What the two sides give, merged under the condition (a bool scalar)."""
-    first, second = _side(block, then), _side(block, other)
+    watch = Watch([then, other])
+    watch.require_visible()
+    included: list[int] = []
+    while True:
+        first, second = (_side(block, branch, watch, included) for branch in (then, other))
+        changed = {*first.changed, *second.changed}.difference(included)
+        if not changed:
+            break
+        # once more, with what these objects hold among the results
+        included += sorted(changed)
     if first.leaves is None and second.leaves is None:
         raise NotStaged("both branches raise")
     tree = first.tree if first.leaves is not None else second.tree
     assert tree is not None
-    if first.leaves is not None and second.leaves is not None and first.tree != second.tree:
+    both = first.leaves is not None and second.leaves is not None
+    if both and (first.tree != second.tree or first.keys != second.keys):
         raise NotStaged("the branches bind containers of different structure")
     count = len(first.leaves if first.leaves is not None else second.leaves or [])
     for side in (first, second):
         if side.leaves is None:
             side.leaves, side.nodes = [UNDEFINED] * count, [None] * count
-    return unflatten(tree, _merge(block, condition, first, second))
+    value, parts = unflatten(tree, _merge(block, condition, first, second))
+    keys = first.keys if first.keys is not None else second.keys
+    watch.put(included, keys or [], parts)
+    return value
 
 
-def _side(block: Block, branch: Callable[[], Any]) -> Side:
-    with Region(block) as region:
-        try:
-            leaves, tree = flatten(branch())
-        except Raised:
-            return Side(region)
-        # as they are at the end of the branch: a later look would see the storage outside
-        nodes = [as_node(block, v) if is_number(v) or is_array(v) else None for v in leaves]
-    return Side(region, leaves, tree, nodes)
+def _side(block: Block, branch: Callable[[], Any], watch: Watch, included: list[int]) -> Side:
+    try:
+        with Region(block) as region:
+            try:
+                leaves, tree = flatten((branch(), watch.parts(included)))
+            except Raised:
+                return Side(region)
+            # as they are at the end of the branch: a later look would see the storage outside
+            nodes = [as_node(block, v) if is_number(v) or is_array(v) else None for v in leaves]
+        return Side(region, leaves, tree, nodes, watch.changed(), watch.keys(included))
+    finally:
+        watch.restore()
 
 
 Ends = tuple[Region, list[Node]]

@@ -23,9 +23,10 @@ from npjit.core.op import Kind
 from npjit.core.size import Expr, Size, Var, atoms
 from npjit.core.size import var as size_var
 from npjit.ops import build, kinds
+from npjit.ops.cell import Cell
 from npjit.ops.errors import NotCaptured
 from npjit.ops.symint import SymInt
-from npjit.ops.tracer import Cell, Tracer
+from npjit.ops.tracer import Tracer
 
 Step = tuple[tuple[Any, ...], tuple[Any, ...]]
 # extents up to this stay literal on first sight: loops over coordinates, taps and channels unroll

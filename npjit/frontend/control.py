@@ -18,7 +18,7 @@ from npjit.frontend.loops import Permuted, Stager
 from npjit.frontend.values import UNDEFINED, NotStaged
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
-from npjit.ops.tracer import Tracer, _where
+from npjit.ops.tracer import Tracer, where_called
 
 # loops of at most so many trips unroll; loops that cannot be staged unroll up to the second number
 SHORT = 4
@@ -58,7 +58,7 @@ class Control:
             node = scalar_condition(self.block, condition)
             return trace_branches(self.block, node, then, other)
         except NotStaged as e:
-            raise NotCaptured(f"a branch on a traced value: {e}", _where()) from None
+            raise NotCaptured(f"a branch on a traced value: {e}", where_called()) from None
 
     def choose(self, condition: Any, a: Callable[[], Any], b: Callable[[], Any]) -> Any:
         """a() if condition else b()"""
@@ -134,7 +134,7 @@ class Control:
     ) -> Any:
         spoiled = self.capture.spoiled
         try:
-            return Stager(self.block, state, stops).for_loop(
+            return Stager(self.block, state, stops, [body]).for_loop(
                 items.trips, items.get, body, certain
             )
         except Permuted:
@@ -147,15 +147,15 @@ class Control:
         try:
             trips = self.block.sizes.specialise(items.trips)
         except Unknown:
-            raise NotCaptured(f"a loop that cannot be staged: {reason}", _where()) from None
+            raise NotCaptured(f"a loop that cannot be staged: {reason}", where_called()) from None
         if trips > LONGEST:
-            raise NotCaptured(f"a loop of {trips} trips that cannot be staged: {reason}", _where())
+            raise NotCaptured(f"a loop of {trips} trips that cannot be staged: {reason}", where_called())
         return self._unrolled([items.get(k) for k in range(trips)], body, state, stops)
 
     def _by_period(self, items: Items, body: Callable[..., Any], state: Any, stops: Any) -> Any:
         """Arrays that change places every trip: two trips at a time, the odd one after them."""
         if stops:
-            raise NotCaptured("arrays that change places in a loop with break", _where())
+            raise NotCaptured("arrays that change places in a loop with break", where_called())
         block = self.block
         odd = not block.sizes.decide_eq(mod(items.trips, 2), 0)
         pairs = items.every(2)
@@ -166,10 +166,10 @@ class Control:
         certain = block.sizes.decide_le(1, pairs.trips)
         if certain:
             try:
-                stager = Stager(block, state, stops)
+                stager = Stager(block, state, stops, [body])
                 state = stager.for_loop(pairs.trips, pairs.get, twice, certain)
             except NotStaged as e:
-                raise NotCaptured(f"arrays that change places in a loop: {e}", _where()) from None
+                raise NotCaptured(f"arrays that change places in a loop: {e}", where_called()) from None
         if odd:
             state = body(items.get(items.last()), *state)
         return state
@@ -218,7 +218,7 @@ class Control:
         if not self.block.eager:
             spoiled = self.capture.spoiled
             try:
-                return Stager(self.block, state, stops).while_loop(test, body)
+                return Stager(self.block, state, stops, [test, body]).while_loop(test, body)
             except NotStaged as e:
                 reason = str(e)
             except NotCaptured as e:
@@ -226,13 +226,13 @@ class Control:
                 reason = e.reason
         for _ in range(LONGEST * (500 if self.block.eager else 1)):
             if any(self._is_traced(state[k]) for k in stops):
-                raise NotCaptured(f"a while loop that cannot be staged: {reason}", _where())
+                raise NotCaptured(f"a while loop that cannot be staged: {reason}", where_called())
             if any(state[k] for k in stops):
                 return state
             answer = test(*state)
             if self._is_traced(answer):
-                raise NotCaptured(f"a while loop that cannot be staged: {reason}", _where())
+                raise NotCaptured(f"a while loop that cannot be staged: {reason}", where_called())
             if not answer:
                 return state
             state = body(*state)
-        raise NotCaptured(f"a while loop of many trips that cannot be staged: {reason}", _where())
+        raise NotCaptured(f"a while loop of many trips that cannot be staged: {reason}", where_called())

@@ -1,13 +1,15 @@
 """Structured control flow: a function body without return, break and continue.
 
-`structure(body)` rewrites the statements of one function so that jumps become flags and guarded blocks:
+`structure(body)` rewrites the statements of one function so that jumps become flags and guarded
+blocks:
 
-    for i in range(n):                        for i in range(n):        (stops when _nj_brk_1 is true)
-        if x[i] > t: break            ->          if x[i] > t: _nj_brk_1 = True
-        k += 1                                    else: k += 1
+    for i in range(n):                  for i in range(n):      (stops when _nj_brk_1 is true)
+        if x[i] > t: break        ->        if x[i] > t: _nj_brk_1 = True
+        k += 1                              else: k += 1
 
-The rest of a block whose `if` always leaves in one branch moves into the other branch; where both may go on, it is
-guarded by the flags. A loop carries the flags that stop it in its `stops` attribute.
+The rest of a block whose `if` always leaves in one branch moves into the other branch; where both
+may go on, it is guarded by the flags. A loop carries the flags that stop it in its `stops`
+attribute.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ class _Loop:
 
 @dataclass
 class _Block:
-    """Rewritten statements; flags that may have been set in them; whether control can reach their end."""
+    """Rewritten statements; flags that may have been set in them; whether control can reach their
+    end.
+    """
 
     body: list[ast.stmt]
     flags: set[str] = field(default_factory=set)
@@ -102,9 +106,7 @@ class _Structurer:
             handler.body = self.block(handler.body, loop).body
         return s
 
-    def _if(
-        self, done: _Block, s: ast.If, rest: list[ast.stmt], loop: _Loop | None
-    ) -> _Block:
+    def _if(self, done: _Block, s: ast.If, rest: list[ast.stmt], loop: _Loop | None) -> _Block:
         then, other = self.block(s.body, loop), self.block(s.orelse, loop)
         flags = then.flags | other.flags
         if then.falls and other.falls and flags:

@@ -21,7 +21,7 @@ from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
 from npjit.ops.namespace import traced_namespace
 from npjit.ops.operands import has_traced
-from npjit.ops.tracer import _guarded, as_node, fresh, is_traced
+from npjit.ops.tracer import as_node, fresh, guarded, is_traced
 
 if TYPE_CHECKING:
     from npjit.frontend.outside import Outside
@@ -115,7 +115,7 @@ def _array_function(block: Any, function: Any) -> Callable[..., Any]:
             return _held(block, function(*args, **kwargs))
         if traced is None:
             raise NotCaptured(f"np.{function.__name__} is not compiled")
-        return _guarded(traced, *args, **kwargs)
+        return guarded(traced, *args, **kwargs)
 
     return call
 
@@ -133,7 +133,7 @@ def _creation(original: Any, made: Callable[..., Any]) -> Callable[[Any], Any]:
     def form(block: Any) -> Any:
         @functools.wraps(original)
         def create(*args: Any, **kwargs: Any) -> Any:
-            return _guarded(made, block, *args, **kwargs)
+            return guarded(made, block, *args, **kwargs)
 
         return create
 
@@ -213,7 +213,7 @@ def _math_form(f: Any, ufunc: np.ufunc) -> Callable[[Any], Any]:
             return f(*args)
         if len(args) != ufunc.nin:
             raise NotCaptured(f"math.{f.__name__} with {len(args)} arguments")
-        return _guarded(_math_result, next(a.block for a in args if is_traced(a)), f, ufunc, args)
+        return guarded(_math_result, next(a.block for a in args if is_traced(a)), f, ufunc, args)
 
     return lambda block: call
 

@@ -1,7 +1,8 @@
 """Which local names a structured statement list reads, binds, and needs.
 
-`live_in(body, out)` is backward liveness: the names whose value on entry may still be read, given the names needed
-afterwards. It decides what a staged loop carries and what a staged branch gives back.
+`live_in(body, out)` is backward liveness: the names whose value on entry may still be read, given
+the names needed afterwards. It decides what a staged loop carries and what a staged branch gives
+back.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from typing import Any
 from npjit.core.control import Loop, While
 from npjit.core.graph import Block, Graph, Node, TensorType, Weight
 from npjit.core.size import Expr, Size, Var, atoms, substitute
+from npjit.core.trees import flatten, unflatten
 from npjit.frontend.branches import owned_version, scalar_condition
 from npjit.frontend.effects import Watch
-from npjit.core.trees import flatten, unflatten
 from npjit.frontend.values import (
     UNDEFINED,
     NotStaged,
@@ -51,6 +51,14 @@ class Permuted(NotStaged):
     """The state's arrays come back in another order (u, v = v, u)."""
 
 
+class Included(Exception):
+    """The body changes objects that are not part of the state yet."""
+
+    def __init__(self, numbers: list[int]) -> None:
+        super().__init__()
+        self.numbers = numbers
+
+
 @dataclass
 class Attempt:
     """One trace of the body."""
@@ -66,9 +74,17 @@ class Attempt:
 class Stager:
     """Traces one loop; `trips` is None for a while loop."""
 
-    def __init__(self, block: Block, state: Sequence[Any], stops: Sequence[int]) -> None:
+    def __init__(
+        self, block: Block, state: Sequence[Any], stops: Sequence[int], codes: Sequence[Any]
+    ) -> None:
         self.block = block
-        self.leaves, self.tree = flatten(list(state))
+        self.watch = Watch([*codes, *state])
+        self.watch.require_visible()
+        # objects that the body changes: what they hold is part of the state
+        self.included: list[int] = []
+        self.keys: list[Any] = []
+        self.state = list(state)
+        self.leaves, self.tree = flatten((self.state, ()))
         self.stops = [self._leaf_of(state, k) for k in stops]
         self.carries: dict[int, Carry] = {}
 
@@ -114,7 +130,7 @@ class Stager:
         with Region(block) as region:
             params = {k: region.parameter(self.carries[k].type) for k in order}  # type: ignore[arg-type]
             entry = self._entry(params, None)
-            answer = test(*unflatten(self.tree, entry))
+            answer = self._run(lambda state: test(*state), entry)[0]
             if type(answer) is Tracer:
                 condition = scalar_condition(block, answer)
             elif answer is True and any(k in order for k in self.stops):
@@ -143,7 +159,11 @@ class Stager:
 
     def _settle(self, run: Callable[[list[Any]], Any], counter: Any, certain: bool) -> Attempt:
         for _ in range(ATTEMPTS):
-            attempt = self._try(run, counter)
+            try:
+                attempt = self._try(run, counter)
+            except Included as e:
+                self._include(e.numbers)
+                continue
             changed = self._classify(attempt, counter, certain)
             if not changed:
                 return attempt
@@ -151,13 +171,13 @@ class Stager:
 
     def _try(self, run: Callable[[list[Any]], Any], counter: Any) -> Attempt:
         block = self.block
-        with Watch(run, self.leaves), Region(block) as region:
+        with Region(block) as region:
             params = {
                 k: region.parameter(c.type) for k, c in self.carries.items() if c.type is not None
             }
             entry = self._entry(params, counter)
-            out = run(unflatten(self.tree, entry))
-            leaves, tree = flatten(list(out))
+            out, parts = self._run(run, entry)
+            leaves, tree = flatten((list(out), parts))
             if tree != self.tree:
                 raise NotStaged("a container changes its structure in a loop")
             attempt = Attempt(region, entry, leaves, params)
@@ -165,6 +185,28 @@ class Stager:
                 if carry.type is not None and self._fits(leaves[k], carry.type):
                     attempt.nexts[k] = as_type(block, self._node(leaves[k]), carry.type)
         return attempt
+
+    def _run(self, code: Callable[[list[Any]], Any], entry: list[Any]) -> tuple[Any, Any]:
+        """What some code makes of the state, and of the objects that belong to it."""
+        watch = self.watch
+        state, parts = unflatten(self.tree, entry)
+        watch.put(self.included, self.keys, parts)
+        try:
+            out = code(state)
+            changed = [k for k in watch.changed() if k not in self.included]
+            if changed:
+                raise Included(changed)
+            if watch.keys(self.included) != self.keys:
+                raise NotStaged("a container grows or shrinks in a loop")
+            return out, watch.parts(self.included)
+        finally:
+            watch.restore()
+
+    def _include(self, numbers: list[int]) -> None:
+        """Make what these objects hold part of the state."""
+        self.included += numbers
+        self.keys = self.watch.keys(self.included)
+        self.leaves, self.tree = flatten((self.state, self.watch.parts(self.included)))
 
     def _node(self, value: Any) -> Node | None:
         return None if value is UNDEFINED else as_node(self.block, value)
@@ -343,5 +385,6 @@ class Stager:
                 assert index is not None
                 last = substitute(size_of(attempt.leaves[k]), {index: trips - 1})
                 state[k] = wrap(block, last)
-        made: list[Any] = unflatten(self.tree, state)
-        return made
+        made, parts = unflatten(self.tree, state)
+        self.watch.put(self.included, self.keys, parts)
+        return list(made)

@@ -24,10 +24,11 @@ from npjit.frontend.capture import Capture
 from npjit.frontend.containers import TracedDict, TracedList
 from npjit.frontend.objects import MadeObject, ObjectProxy, real_class
 from npjit.ops import build
+from npjit.ops.cell import Cell
 from npjit.ops.errors import NotCaptured
 from npjit.ops.sharing import Reshaped, root_of
 from npjit.ops.symint import SymInt
-from npjit.ops.tracer import Cell, Tracer, as_node, is_traced
+from npjit.ops.tracer import Tracer, as_node, is_traced
 
 
 @dataclass(frozen=True)

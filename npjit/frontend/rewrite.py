@@ -1,14 +1,16 @@
 """Source staging: control flow becomes calls that decide while tracing.
 
-`staged_code(code)` gives the code object of the same function with every `for`, `while`, `if`, `and`, `or`, `not`,
-conditional expression, chained comparison, `assert` and `raise` handed to `_nj`, the `Control` of the trace:
+`staged_code(code)` gives the code object of the same function with every `for`, `while`, `if`,
+`and`, `or`, `not`, conditional expression, chained comparison, `assert` and `raise` handed to
+`_nj`, the `Control` of the trace:
 
     if t > 0:            def _nj_then_1(y): y = x * 2; return (y,)
         y = x * 2   ->   def _nj_else_1(y): return (y,)
                          (y,) = _nj.branch(t > 0, _nj_then_1, _nj_else_1, (y,), ("y",))
 
-Concrete conditions then take Python's path, traced ones become nodes. Names are the ones liveness finds: assigned in
-the statement, and needed afterwards or at its head. A name that may be unbound holds `_nj.undefined`.
+Concrete conditions then take Python's path, traced ones become nodes. Names are the ones liveness
+finds: assigned in the statement, and needed afterwards or at its head. A name that may be unbound
+holds `_nj.undefined`.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ CONTROL = "_nj"
 
 @functools.lru_cache(maxsize=1024)
 def staged_code(code: types.CodeType) -> types.CodeType | None:
-    """The rewritten code object; None when there is no source, nothing to stage, or control flow to leave alone."""
+    """The rewritten code object; None when there is no source, nothing to stage, or control flow to
+    leave alone.
+    """
     tree = function_tree(code)
     if tree is None or not _has_control(tree):
         return None
@@ -82,9 +86,8 @@ def _has_control(tree: ast.AST) -> bool:
 def _rewrite_function(node: ast.FunctionDef) -> None:
     """Stage one function in place, nested functions first."""
     for s in ast.walk(node):
-        if isinstance(s, ast.FunctionDef) and s is not node:
-            if s.decorator_list:
-                raise Unstageable("a decorated nested function")
+        if isinstance(s, ast.FunctionDef) and s is not node and s.decorator_list:
+            raise Unstageable("a decorated nested function")
     parameters = _parameters(node.args)
     body = structure(node.body)
     stager = _Stager(captured(body))
@@ -99,7 +102,9 @@ def _parameters(args: ast.arguments) -> Names:
 
 
 def _undefined(names: Names, given: Names, body: list[ast.stmt]) -> list[ast.stmt]:
-    """Assignments of `_nj.undefined` at the head of a body, for names that may be read before they are bound."""
+    """Assignments of `_nj.undefined` at the head of a body, for names that may be read before they
+    are bound.
+    """
     made = []
     for name in sorted((names & bound(body)) - given):
         value = ast.Attribute(ast.Name(CONTROL, ast.Load()), "undefined", ast.Load())

@@ -1,8 +1,9 @@
 """The verified syntax tree of a running function.
 
-`function_tree(code)` parses the function's source once and proves that the found node is the function that runs: the
-node, recompiled inside a wrapper that has the same free variables, gives the same bytecode, constants and names. A
-function whose source cannot be found or proven counts as having none (None).
+`function_tree(code)` parses the function's source once and proves that the found node is the
+function that runs: the node, recompiled inside a wrapper that has the same free variables, gives
+the same bytecode, constants and names. A function whose source cannot be found or proven counts as
+having none (None).
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ _FUTURE_FLAGS = 0x1FF0000  # compiler flags that `from __future__ import` sets
 
 @functools.lru_cache(maxsize=1024)
 def function_tree(code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:
-    """The function's FunctionDef (decorators removed) or Lambda, with the file's line numbers; None without source."""
+    """The function's FunctionDef (decorators removed) or Lambda, with the file's line numbers; None
+    without source.
+    """
     for imports in (_no_imports, _module_imports):
         for node in _candidates(code):
             if _same_code(compile_function(node, code, imports(code)), code):
@@ -31,7 +34,9 @@ def _no_imports(code: types.CodeType) -> tuple[ast.stmt, ...]:
 
 
 def _module_imports(code: types.CodeType) -> tuple[ast.stmt, ...]:
-    """The file's module-level imports: CPython compiles `name.f()` otherwise where `name` is one of them."""
+    """The file's module-level imports: CPython compiles `name.f()` otherwise where `name` is one of
+    them.
+    """
     return _imports_of("".join(linecache.getlines(code.co_filename)))
 
 
@@ -102,7 +107,9 @@ def _lambdas(code: types.CodeType, source: str) -> list[ast.FunctionDef | ast.La
 def compile_function(
     node: ast.FunctionDef | ast.Lambda, code: types.CodeType, imports: tuple[ast.stmt, ...] = ()
 ) -> types.CodeType:
-    """The code object of `node`, compiled with the free variables of `code` under these module imports."""
+    """The code object of `node`, compiled with the free variables of `code` under these module
+    imports.
+    """
     name = "_npjit_scope"
     if isinstance(node, ast.Lambda):
         inner: ast.stmt = ast.Return(node)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from npjit.core.graph import Graph, Node, Weight, reachable
+from npjit.core.graph import Graph, Weight, reachable
 from npjit.core.op import CONTROL, Kind
 from npjit.frontend.capture import Capture, Input, Policy, Step
 from npjit.frontend.namespace import TracedGlobals
@@ -119,7 +119,7 @@ def _put_checks_first(capture: Capture) -> None:
     """When a check fails the call runs again as NumPy, and no argument may have been changed: where all checks come
     before the first write, nothing has to be saved for that."""
     block = capture.block
-    checks = [n for n in block.nodes if n.op.kind is Kind.CHECK]
+    checks = [n for n in block.nodes if n.op.kind is Kind.CHECK or n.op.raises]
     if not checks or not capture.writes():
         return
     before = reachable(checks)

@@ -4,6 +4,7 @@ from importlib import import_module
 
 for _name in (
     "control",
+    "operators",
     "elementwise_arithmetic",
     "elementwise_math",
     "elementwise_logic",

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from npjit.core import view as views
+from npjit.core.assume import Unknown
 from npjit.core.graph import Block, Node, TensorType, Weight
 from npjit.core.op import Kind, Literal, Op
 from npjit.core.size import Shape, Size, product
@@ -91,12 +92,24 @@ def broadcast_shapes(block: Block, shapes: Sequence[Shape]) -> Shape:
     return tuple(result)
 
 
+def are_equal(block: Block, a: Size, b: Size) -> bool:
+    """Whether extents are equal; where neither bounds nor the sizes at hand tell, they must be when
+    the code runs."""
+    try:
+        return block.sizes.decide_eq(a, b)
+    except Unknown:
+        sides = [weigh(block, size_node(block, s), Weight.SCALAR) for s in (a, b)]
+        ok = ufunc(block, kinds.UFUNCS[np.equal], np.equal, sides)
+        block.add(kinds.CHECK, (ok,), "ValueError: shapes that differ", ok.type)
+        return True
+
+
 def _joined(block: Block, a: Size, b: Size, shapes: Sequence[Shape]) -> Size:
     if b == 1 or a == b:
         return a
     if a == 1:
         return b
-    if block.sizes.decide_eq(a, b):
+    if are_equal(block, a, b):
         return a
     # an extent that is only now found to be 1 has to be a literal 1 for the view to fix it
     if not isinstance(a, int) and block.sizes.decide_eq(a, 1):

@@ -19,7 +19,7 @@ from npjit.core import view as views
 from npjit.core.graph import Block, Node, TensorType, Weight
 from npjit.core.size import Size
 from npjit.ops import build
-from npjit.ops.errors import NotCaptured
+from npjit.ops.create import eye
 from npjit.ops.kinds import ROWS, UFUNCS, function
 from npjit.ops.movement import ravel
 from npjit.ops.operands import (
@@ -67,7 +67,7 @@ def _agree(block: Block, a: Node, b: Node, la: str, lb: str) -> tuple[Node, Node
             a, la = _dropped(block, a, la, x)
         elif n == 1:
             b, lb = _dropped(block, b, lb, x)
-        elif not block.sizes.decide_eq(m, n):
+        elif not build.are_equal(block, m, n):
             raise ValueError(f"operands could not be broadcast together: axes of {m} and {n}")
     return a, b, la, lb
 
@@ -156,7 +156,7 @@ def _batched(
     shared = set(ca) & set(cb)
     for x in shared:
         m, n = a.raw_shape[la.index(x)], b.raw_shape[lb.index(x)]
-        if not block.sizes.decide_eq(m, n):
+        if not build.are_equal(block, m, n):
             raise ValueError(
                 f"{ufunc.__name__}: Input operand 1 has a mismatch in its core dimension"
             )
@@ -202,7 +202,7 @@ def _labelled(
 
 
 def _require_aligned(block: Block, m: Size, n: Size) -> None:
-    if not block.sizes.decide_eq(m, n):
+    if not build.are_equal(block, m, n):
         raise ValueError(f"shapes not aligned: {m} and {n}")
 
 
@@ -286,7 +286,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     la = LETTERS[: x.ndim]
     lb = list(LETTERS[x.ndim : x.ndim + y.ndim])
     for i, j in zip(first, second, strict=True):
-        if not block.sizes.decide_eq(x.raw_shape[i], y.raw_shape[j]):
+        if not build.are_equal(block, x.raw_shape[i], y.raw_shape[j]):
             raise ValueError("shape-mismatch for sum")
         lb[j] = la[i]
     out = [s for i, s in enumerate(la) if i not in first]
@@ -306,11 +306,13 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
 
 @function(np.linalg.matrix_power)
 def matrix_power(a: Any, n: Any) -> Any:
-    """np.linalg.matrix_power with a known positive exponent."""
+    """np.linalg.matrix_power with a known exponent."""
     _, (x,) = _pair(a)
     power = operator.index(n)
-    if power < 1:
-        raise NotCaptured("np.linalg.matrix_power with an exponent below 1")
+    if power == 0:
+        return np.zeros_like(x) + eye(x.block, x.shape[-1], dtype=x.dtype)
+    if power < 0:
+        x, power = np.linalg.inv(x), -power
     made: Any = None
     square = x
     while power:

@@ -104,7 +104,7 @@ def _without_repeats(block: Block, array: Tracer, labels: str) -> tuple[Tracer, 
             first = labels.index(x)
             second = labels.index(x, first + 1)
             m, n = array.raw_shape[first], array.raw_shape[second]
-            if not block.sizes.decide_eq(m, n):
+            if not build.are_equal(block, m, n):
                 raise ValueError("dimensions in operand for a repeated subscript must be equal")
             array = array.through(views.diagonal(array.raw_shape, first, second))
             labels = "".join(s for i, s in enumerate(labels) if i not in (first, second)) + x

@@ -1,8 +1,8 @@
 """Factorisations of matrices: cholesky, qr, eigh, eigvalsh, svd, svdvals; norms by singular values.
 
-NumPy's own LAPACK computes them. Where eigenvalues or singular values are equal, the gradient
-leaves out how their vectors would turn into each other: it is that of any result that does not
-depend on the choice NumPy made among them.
+NumPy's own LAPACK computes them. Where eigenvalues or singular values are equal, gradients leave
+out how their vectors would turn into each other, which has no derivative: what depends on the
+values alone, or on vectors of different ones, is exact, and nothing is infinite.
 """
 
 from __future__ import annotations

@@ -19,11 +19,12 @@ from npjit.core.op import Gather, Kind, Op
 from npjit.core.size import Shape, Size
 from npjit.core.view import At, View, expand
 from npjit.ops import build, kinds
+from npjit.ops.cell import Cell
 from npjit.ops.errors import NotCaptured
 from npjit.ops.indexing import is_basic, is_position, normalise_index, parse, storable
 from npjit.ops.reduce import ALL
 from npjit.ops.scatter import SCATTER_LAST
-from npjit.ops.tracer import Cell, Tracer, as_node, fresh
+from npjit.ops.tracer import Tracer, as_node, fresh
 
 
 @dataclass(frozen=True)

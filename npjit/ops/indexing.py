@@ -14,7 +14,7 @@ import numpy as np
 from npjit.core import view as views
 from npjit.core.assume import Unknown
 from npjit.core.graph import Block, Node, TensorType, Weight
-from npjit.core.op import Bind, Gather
+from npjit.core.op import Bind
 from npjit.core.size import Expr, Shape, Size, Var, floordiv, select, smax, smin, text
 from npjit.core.view import At, Cut, View, identity
 from npjit.ops import build, kinds

@@ -99,7 +99,7 @@ def _slogdet_vjp(params: Any, k: int, g: Any, ys: Any, a: Any) -> list[Any]:
     if a.dtype.kind != "c":
         return [None]
     # the sign of a complex determinant turns with its phase
-    return [stacked(-1j * np.imag(np.conj(g) * ys[0])) * inverse]
+    return [stacked(np.imag(np.conj(g) * ys[0]) * -1j) * inverse]
 
 
 def _cofactor_matrix(node: Any, a: Any) -> Any:

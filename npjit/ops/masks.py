@@ -202,13 +202,19 @@ def _split(array: Tracer, key: Any) -> tuple[Tracer, Node]:
     )
     if not same:
         raise IndexError("boolean index did not match indexed array")
-    return array.through(view), build.same_shape(block, mask, extents)
+    return array.through(view), mask
+
+
+def _whole(target: Tracer, mask: Node) -> Node:
+    """The array's value, its extents spelled as the mask's are."""
+    shape = (*mask.shape, *target.raw_shape[len(mask.shape) :])
+    return build.same_shape(target.block, target.node, shape)
 
 
 def get_masked(array: Tracer, key: Any) -> Selected:
     """array[key] for a key with a computed mask."""
     target, mask = _split(array, key)
-    return Selected(target.node, mask, array.block)
+    return Selected(_whole(target, mask), mask, array.block)
 
 
 def set_masked(array: Tracer, key: Any, value: Any) -> None:
@@ -226,7 +232,7 @@ def set_masked(array: Tracer, key: Any, value: Any) -> None:
             new = _dealt(block, new, mask, target.ndim - lead)
     new = build.cast(block, new, array.dtype)
     target.require_writable()
-    chosen = build.select(block, _spread(block, mask, target.ndim), new, target.node)
+    chosen = build.select(block, _spread(block, mask, target.ndim), new, _whole(target, mask))
     target.write(chosen)
 
 

@@ -12,6 +12,7 @@ from npjit.core.graph import Block, Node, Weight
 from npjit.core.op import Gather, Op
 from npjit.core.size import Size
 from npjit.ops import build, kinds
+from npjit.ops.cell import Cell
 from npjit.ops.errors import NotCaptured
 from npjit.ops.gathering import gather, in_range, set_at
 from npjit.ops.kinds import function
@@ -24,7 +25,7 @@ from npjit.ops.scatter import (
     SCATTER_MULTIPLY,
 )
 from npjit.ops.symint import size_of
-from npjit.ops.tracer import Cell, Tracer, as_node, fresh
+from npjit.ops.tracer import Tracer, as_node, fresh
 
 # ---------------------------------------------------------------- take
 

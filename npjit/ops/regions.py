@@ -15,7 +15,7 @@ from typing import Any
 from npjit.core.graph import Block, Graph, Node, TensorType
 from npjit.core.op import Kind
 from npjit.ops import kinds
-from npjit.ops.tracer import Cell
+from npjit.ops.cell import Cell
 
 # made anew inside a region rather than passed in
 _CHEAP = frozenset([Kind.CONST, Kind.SIZE, Kind.IOTA, Kind.BIND])

@@ -21,7 +21,8 @@ from npjit.core.op import Kind
 from npjit.core.size import Shape, Size
 from npjit.core.view import Along, View
 from npjit.ops import build, kinds
-from npjit.ops.tracer import Cell, Tracer
+from npjit.ops.cell import Cell
+from npjit.ops.tracer import Tracer
 
 
 class Reshaped(Cell):

@@ -34,7 +34,7 @@ def find_saves(
     for k, step in enumerate(steps):
         inside = dict.fromkeys(n for s in every_step((step,)) for n in _written(s, kernels))
         written.update(inside)
-        if written and any(isinstance(s, Check | Call) for s in every_step(tuple(steps[k:]))):
+        if written and any(map(_may_stop, every_step(tuple(steps[k:])))):
             break
     else:
         return (), arena
@@ -46,6 +46,11 @@ def find_saves(
         size = product(spec.shape) * spec.dtype.itemsize
         arena = arena + 64 * floordiv(size + 63, 64)
     return tuple(saves), arena
+
+
+def _may_stop(step: Step) -> bool:
+    """Whether the call may have to run again because of this step."""
+    return isinstance(step, Check) or (isinstance(step, Call) and step.op.raises)
 
 
 def _written(step: Step, kernels: Sequence[Kernel]) -> Iterator[int]:

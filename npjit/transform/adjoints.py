@@ -19,14 +19,15 @@ import numpy as np
 
 from npjit.core import view as views
 from npjit.core.graph import Block, Node, TensorType, Weight
-from npjit.core.op import CONTROL, Gather, Kind
+from npjit.core.op import CONTROL, Kind
 from npjit.core.size import Shape
 from npjit.core.view import Along, Cut, View
 from npjit.ops import build, kinds
+from npjit.ops.cell import Cell
 from npjit.ops.control import results
 from npjit.ops.errors import NotCaptured
 from npjit.ops.scatter import SCATTER_ADD
-from npjit.ops.tracer import Cell, Tracer, as_node
+from npjit.ops.tracer import Tracer, as_node
 from npjit.transform.embed import embed
 
 Gradients = Sequence[Node | None]

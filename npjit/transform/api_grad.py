@@ -24,10 +24,11 @@ import numpy as np
 from npjit.core.graph import Block, Node, Weight
 from npjit.core.trees import TreeDef, flatten, tree_map, unflatten
 from npjit.ops import build, kinds
+from npjit.ops.cell import Cell
 from npjit.ops.errors import NotCaptured
 from npjit.ops.sharing import root_of
 from npjit.ops.symint import SymInt
-from npjit.ops.tracer import Cell, Tracer, as_node, fresh
+from npjit.ops.tracer import Tracer, as_node, fresh
 from npjit.transform.adjoints import zeros
 from npjit.transform.grad import backward, require_scalar
 

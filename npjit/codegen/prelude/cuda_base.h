@@ -89,7 +89,8 @@ NJ_INLINE To nj_convert(To*, From x) {
 NJ_INLINE f32 nj_lib_fmod(f32 x, f32 y) { return fmodf(x, y); }
 NJ_INLINE f64 nj_lib_fmod(f64 x, f64 y) { return fmod(x, y); }
 
-NJ_INLINE f32 nj_lib_ldexp(f32 x, i32 n) { return ldexpf(x, n); }
+// ldexpf loses results below the normal numbers.
+NJ_INLINE f32 nj_lib_ldexp(f32 x, i32 n) { return (f32)ldexp((f64)x, n); }
 NJ_INLINE f64 nj_lib_ldexp(f64 x, i32 n) { return ldexp(x, n); }
 template <class T>
 NJ_INLINE T nj_ldexp(T x, i64 n) {

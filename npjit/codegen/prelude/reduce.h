@@ -64,27 +64,58 @@ NJ_INLINE nj_moments operator+(nj_moments a, nj_moments b) {
   return sum;
 }
 
-// The moments of a block of values: its mean first, then the distances from that, which also correct
-// the mean's rounding.
+// The moments of a block of values whose sum is known. Four vectors of sums, for the latency of an
+// addition is several cycles.
 template <class T>
-NJ_INLINE nj_moments nj_block_moments(const T* values, i64 count) {
-  T total = 0;
-#pragma omp simd reduction(+ : total)
-  for (i64 j = 0; j < count; ++j) {
-    total += values[j];
-  }
+NJ_INLINE nj_moments nj_block_moments(const T* values, i64 count, T total) {
+  typedef T lanes __attribute__((vector_size(NJ_VECTOR_BYTES)));
+  const i64 width = NJ_VECTOR_BYTES / sizeof(T);
   const T mean = total / (T)count;
-  T off = 0;
-  T squares = 0;
-#pragma omp simd reduction(+ : off, squares)
-  for (i64 j = 0; j < count; ++j) {
-    const T apart = values[j] - mean;
-    off += apart;
-    squares += apart * apart;
+  lanes squares[4] = {};
+  i64 j = 0;
+  for (; j + 4 * width <= count; j += 4 * width) {
+    lanes apart[4];
+    __builtin_memcpy(apart, values + j, sizeof(apart));
+    for (i32 k = 0; k < 4; ++k) {
+      apart[k] = apart[k] - mean;
+      squares[k] = squares[k] + apart[k] * apart[k];
+    }
   }
-  const f64 shift = (f64)off / (f64)count;
-  return nj_moments{(f64)count, (f64)mean + shift, (f64)squares - (f64)off * shift};
+  const lanes joined = (squares[0] + squares[1]) + (squares[2] + squares[3]);
+  T sum = 0;
+  for (i64 k = 0; k < width; ++k)
+    sum += joined[k];
+  for (; j < count; ++j)
+    sum += (values[j] - mean) * (values[j] - mean);
+  return nj_moments{(f64)count, (f64)mean, (f64)sum};
 }
+
+// Squared distances from the mean: values are kept until there are enough to read them again.
+template <class T>
+struct nj_spread {
+  T values[4 * NJ_BLOCK(T)];
+  T total = 0;
+  i64 count = 0;
+  nj_cascade<nj_moments> joined;
+  // `length` more values now stand behind the first `count`; `sum` is theirs
+  void push(i64 length, T sum) {
+    total += sum;
+    count += length;
+    if (count > 3 * NJ_BLOCK(T))
+      flush();
+  }
+  void flush() {
+    if (count == 0)
+      return;
+    joined.push(nj_block_moments(values, count, total));
+    total = 0;
+    count = 0;
+  }
+  nj_moments done() {
+    flush();
+    return joined.total();
+  }
+};
 
 // What a maximum starts from, and a minimum: every value is at least, at most, this.
 template <class T>
