@@ -36,6 +36,7 @@ from npjit.schedule.kernel import (
 )
 from npjit.schedule.plan import (
     Bind,
+    Call,
     Check,
     Contract,
     If,
@@ -46,6 +47,7 @@ from npjit.schedule.plan import (
     Place,
     Plan,
     Step,
+    Strided,
     While,
 )
 
@@ -356,6 +358,8 @@ class Machine:
                 _Loops(self, self.plan.kernels[step.kernel], step).run()
             elif isinstance(step, Contract):
                 self._contract(step)
+            elif isinstance(step, Call):
+                self._call(step)
             elif isinstance(step, Bind):
                 self.sizes[step.var] = int(self.memory(step.place, np.dtype(np.int64)).data[0])
             elif isinstance(step, Loop):
@@ -389,6 +393,22 @@ class Machine:
             return np.lib.stride_tricks.as_strided(m.data[start:], shape, strides)
         perm = o.perm or tuple(range(len(shape)))
         return data.reshape([shape[a] for a in perm]).transpose(np.argsort(perm))
+
+    def _call(self, step: Call) -> None:
+        given = [self._strided(a) for a in step.arguments]
+        made = [self._strided(r) for _, r in step.results]
+        node = SimpleNamespace(params=step.params, dtype=made[0].dtype, shape=made[0].shape)
+        values = step.op.evaluate(node, *given)
+        parts = values if isinstance(values, (tuple, list)) else (values,)
+        for (k, _), target in zip(step.results, made, strict=True):
+            target[...] = parts[k]
+
+    def _strided(self, a: Strided) -> Any:
+        m = self.memory(a.place, a.dtype)
+        shape = [self.size(n) for n in a.shape]
+        strides = [self.size(s) * a.dtype.itemsize for s in a.strides]
+        start = m.start + self.size(a.offset)
+        return np.lib.stride_tricks.as_strided(m.data[start:], shape, strides)
 
     def _contract(self, c: Contract) -> None:
         batch = [self.size(n) for n in c.batch]

@@ -116,6 +116,45 @@ def test_a_wrong_name_lists_the_names(recorder, no_registered):
         npjit.jit(energy, backend=3)
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x.sum(),
+        lambda x: (float(x.sum()), len(x), x.shape),
+        lambda x: x.copy(),
+        lambda x: x.T.copy(),
+        lambda x: (x.ravel().copy(), x.ravel().copy()),
+        lambda x: x[1:],
+        lambda x: x,
+    ],
+)
+def test_results_are_as_numpys(f, recorder):
+    """Also where a backend gives 0-d arrays, or views of its inputs."""
+    x = np.arange(400.0).reshape(20, 20)
+    got, want = npjit.jit(f, backend=recorder)(x), f(x)
+    got, want = (r if isinstance(r, tuple) else (r,) for r in (got, want))
+    for one, other in zip(got, want, strict=True):
+        assert type(one) is type(other)
+        np.testing.assert_array_equal(one, other)
+        if isinstance(other, np.ndarray):
+            assert np.shares_memory(one, x) == np.shares_memory(other, x)
+    if len(want) == 2:
+        assert not np.shares_memory(*got)
+
+
+def test_results_of_a_wrong_type_are_errors():
+    def narrow(graph, example_types):
+        return lambda inputs: [r.astype("f4") for r in graph.run(*inputs)]
+
+    def short(graph, example_types):
+        return lambda inputs: []
+
+    with pytest.raises(TypeError, match=r"'narrow': result 0 is float32 with 1 axes, not f64"):
+        npjit.jit(lambda x: x + 1, backend=narrow)(X)
+    with pytest.raises(ValueError, match="zip"):
+        npjit.jit(lambda x: x + 1, backend=short)(X)
+
+
 def test_an_error_in_a_backend_is_told(recorder):
     def broken(graph, example_types):
         raise OSError("out of order")

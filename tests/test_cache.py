@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from npjit.codegen import cache as module
 from npjit.codegen.cache import Cache, digest, open_cache
 
 
@@ -197,14 +196,3 @@ def test_many_processes_at_once(tmp_path: Path) -> None:
         results = pool.starmap(_hammer, [(str(tmp_path), seed) for seed in range(8)])
     assert results == [0] * 8
     assert not list(tmp_path.glob(".new-*"))
-
-
-def test_the_module_functions_use_the_users_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NPJIT_CACHE_DIR", str(tmp_path / "own"))
-    module.put_blob(digest("k"), b"v")
-    assert module.get_blob(digest("k")) == b"v"
-    assert module.cache_stats().entries == 1
-    module.clear()
-    assert module.cache_stats().entries == 0

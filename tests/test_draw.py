@@ -86,6 +86,21 @@ def test_long_kernels_are_cut(tmp_path):
     assert re.search(r"\.\.\. \d+ more", text) or "loop" in text
 
 
+def test_a_loop_is_one_box_with_its_steps_inside(tmp_path):
+    def steps(x, n):
+        for i in range(n):
+            x = np.sqrt(x + 1.0) if x[i] > 0.5 else 2.0 * x
+        return np.sum(x)
+
+    text = npjit.jit(steps).visualize(np.ones(30), 20, tmp_path / "loop.dot").read_text()
+    (label,) = re.findall(r'label="(loop, .*?)"', text)
+    lines = [line.strip() for line in label.split(r"\l")]
+    assert {"if", "sqrt", "multiply"} <= set(lines)
+    box = re.search(r'(\w+) \[label="loop', text)[1]
+    assert re.search(rf"-> {box}$", text, re.M)
+    assert re.search(rf"^  {box} -> ", text, re.M)
+
+
 def test_names_in_dot_are_quoted():
     box = draw.Box("step0", 'a "quoted" \\ title')
     text = draw.dot(draw.Picture({"step0": box}, []))

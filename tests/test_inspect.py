@@ -124,11 +124,25 @@ def test_explain_tells_what_was_not_fused_and_where():
     assert " kernels, 2 matrix products\n" in text
 
 
-def test_explain_of_a_loop_counts_the_kernels_inside():
-    def steps(x):
-        for _ in range(100):
-            x = np.sqrt(x + 1.0)
-        return x
+def steps(x, n):
+    for i in range(n):
+        x = np.sqrt(x + 1.0) if x[i] > 0.5 else 2.0 * x
+    return x
 
-    report = npjit.jit(steps).explain(ROWS)
-    assert report.breaks or report.kernels > 0
+
+def test_text_of_loops_and_branches(golden):
+    low = npjit.jit(steps).lower(ROWS[0], 20)
+    golden("inspect_steps_graph.txt", low.as_text("graph") + "\n")
+    text = low.as_text("kernels")
+    assert re.search(r"^  for \w+ < \w+$", text, re.M)
+    assert re.search(r"^    if ", text, re.M)
+
+
+def test_explain_counts_the_kernels_inside_loops():
+    compiled = npjit.jit(steps)
+    report = compiled.explain(ROWS[0], 20)
+    text = compiled.lower(ROWS[0], 20).as_text("kernels")
+    inside = len(re.findall(r"^    +launch ", text, re.M))
+    assert inside > 0
+    assert report.kernels == inside + text.count("\n  launch ")
+    assert {"n: an int", "range is Python's own"} <= set(report.guards)

@@ -32,10 +32,10 @@ print(softmax.cache_info()["whole"], softmax.cache_info()["compiled"])
 """
 
 
-def run(program: str, **variables: str) -> tuple[str, str]:
+def run(program: str, *args: str, **variables: str) -> tuple[str, str]:
     """What a program prints to standard output and standard error."""
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", program, *args],
         capture_output=True,
         text=True,
         env={**os.environ, **variables},
@@ -64,6 +64,13 @@ def test_all_topics():
     assert 'extern "C" int npjit_run' in said
     assert "kernel over (i0 < s0)" in said
     assert re.search(r"\[time\] softmax: trace \d+\.\d ms, ", said)
+
+
+def test_unknown_topics_are_told():
+    _, said = run(PROGRAM, NPJIT_LOGS="tme, guards")
+    assert "NPJIT_LOGS knows graph, guards, fusion, code, recompiles, time and all, not tme" in said
+    assert said.count("not tme") == 1
+    assert said.count("[guards] softmax: ") == 2
 
 
 def test_dump(tmp_path):
@@ -110,6 +117,14 @@ def test_a_defect_is_answered_by_numpy_and_told(monkeypatch):
     assert (compiled.cache_info()["numpy"], compiled.cache_info()["whole"]) == (1, 0)
 
 
+def test_a_defect_leaves_gradients_right(monkeypatch):
+    monkeypatch.setattr("npjit.api.native.make_plan", None)
+    gradient = npjit.grad(lambda x: np.sum(x * x * 18.5), backend="cpp")
+    with pytest.warns(npjit.NpjitWarning, match="a defect of npjit: TypeError"):
+        assert gradient(np.ones(3)).tolist() == [37.0] * 3
+    assert (gradient.cache_info()["numpy"], gradient.cache_info()["whole"]) == (1, 0)
+
+
 def test_errors_of_the_function_itself_are_no_defects():
     @npjit.jit
     def f(x):
@@ -145,8 +160,9 @@ exec g++ "$@"
 FALLBACK = """
 import sys
 import warnings
-sys.modules["numba"] = None
 sys.modules["ziglang"] = None
+if "without numba" in sys.argv:
+    sys.modules["numba"] = None
 import numpy as np
 import npjit
 
@@ -167,7 +183,8 @@ def test_a_failing_compiler_is_told_in_one_line(tmp_path):
     compiler.write_text(FAILING)
     compiler.chmod(compiler.stat().st_mode | stat.S_IXUSR)
     cache = tmp_path / "cache"
-    printed, said = run(FALLBACK, CXX=str(compiler), NPJIT_CACHE_DIR=str(cache))
+    variables = {"CXX": str(compiler), "NPJIT_CACHE_DIR": str(cache)}
+    printed, said = run(FALLBACK, "without numba", **variables)
     warning, counts = printed.splitlines()
     assert warning.startswith("NpjitWarning: the C++ compiler failed, the next backend answers: ")
     assert "unit.cpp:0:1: error: all is lost (source and log in " in warning
@@ -182,7 +199,24 @@ def test_a_failing_compiler_is_told_in_one_line(tmp_path):
 
 @pytest.mark.parametrize("cxx", ["", "false", "/nowhere/c++"])
 def test_without_a_compiler(cxx, tmp_path):
-    printed, _ = run(FALLBACK, CXX=cxx, PATH="", NPJIT_CACHE_DIR=str(tmp_path))
+    variables = {"CXX": cxx, "PATH": "", "NPJIT_CACHE_DIR": str(tmp_path)}
+    printed, _ = run(FALLBACK, "without numba", **variables)
     warning, counts = printed.splitlines()
     assert warning.startswith("NpjitWarning: no C++ compiler was found: install g++ or `pip ")
     assert counts == "0 3"
+
+
+def test_without_a_compiler_numba_answers(tmp_path):
+    pytest.importorskip("numba")
+    printed, _ = run(FALLBACK, CXX="", PATH="", NPJIT_CACHE_DIR=str(tmp_path))
+    warning, counts = printed.splitlines()
+    assert warning.startswith("NpjitWarning: no C++ compiler was found: ")
+    assert counts == "3 0"
+
+
+def test_a_named_backend_that_is_not_there(monkeypatch):
+    monkeypatch.setattr("npjit.codegen.toolchain.find_compiler", lambda: None)
+    compiled = npjit.jit(lambda x: np.sin(x) * 0.125, backend="cpp")
+    with pytest.warns(npjit.NpjitWarning, match="the backend 'cpp' is not there"):
+        compiled(np.zeros(20))
+    assert (compiled.cache_info()["numpy"], compiled.cache_info()["whole"]) == (1, 0)

@@ -177,7 +177,7 @@ def from_other(x: Any) -> Any:
 
 def deal(x: Any) -> Any:
     m = x > x.mean()
-    x[m] = np.arange(20.0)[: X[X > X.mean()].size]
+    x[m] = np.arange(float(np.sum(X - X.mean() > 0)))
     return x * 1
 
 

@@ -53,7 +53,8 @@ def mandelbrot_masks(xs, ys, rounds, horizon):
         inside = np.abs(Z) < horizon
         N[inside] = n
         Z[inside] = Z[inside] ** 2 + C[inside]
-    N[N == rounds - 1] = 0
+    last = rounds - 1
+    N[last == N] = 0
     return Z, N
 
 
@@ -125,7 +126,7 @@ def histogram_equalisation(image):
         if cdf[k] > 0:
             low = cdf[k]
             break
-    table = np.round((cdf - low) * 255.0 / max(h * w - low, 1))
+    table = np.round((cdf - low) * 255.0 / (h * w - low))
     return table[image]
 
 

@@ -95,7 +95,8 @@ def clusters(n: int, rng: np.random.Generator) -> tuple[Any, ...]:
 
 
 def solvable(n: int, rng: np.random.Generator) -> tuple[Any, ...]:
-    return la.spd(n, rng), rng.random(n), 1e-8
+    half = rng.random((n, n)) / n
+    return half + half.T + np.eye(n), rng.random(n), 1e-8
 
 
 def board(n: int, rng: np.random.Generator) -> tuple[Any, ...]:
@@ -103,7 +104,7 @@ def board(n: int, rng: np.random.Generator) -> tuple[Any, ...]:
 
 
 def equilibrium(n: int, rng: np.random.Generator) -> tuple[Any, ...]:
-    return 1e-3, np.zeros((n, n)), 1.0, 0.1, 0.1 / n, 2 / (n - 1)
+    return 1e-3, np.zeros((n, n)), 1.0, 0.1, 1 / n**2, 2 / (n - 1)
 
 
 def water(n: int, rng: np.random.Generator) -> tuple[Any, ...]:
@@ -113,144 +114,144 @@ def water(n: int, rng: np.random.Generator) -> tuple[Any, ...]:
 
 L, F, B = Kind.LOOP, Kind.FUSION, Kind.BLAS
 
-program(la.cholesky, L, (9, 85, 380), lambda n, r: (la.spd(n, r),), 1e3)
-program(la.correlation, B, (9, 260, 800), rows, 1e4)
-program(la.covariance, B, (9, 260, 800), rows, 1e4)
-program(la.doitgen, B, (5, 48, 130), lambda n, r: (r.random((n, n, n)), r.random((n, n))), 1e3)
-program(la.durbin, L, (9, 700, 8000), lambda n, r: (la.reflections(n, r),), 1e4)
+program(la.cholesky, L, (9, 65, 350), lambda n, r: (la.spd(n, r),), 1e3)
+program(la.correlation, B, (9, 430, 1150), rows, 1e4)
+program(la.covariance, B, (9, 430, 1150), rows, 1e4)
+program(la.doitgen, B, (5, 58, 180), lambda n, r: (r.random((n, n, n)), r.random((n, n))), 1e3)
+program(la.durbin, L, (9, 1400, 12000), lambda n, r: (la.reflections(n, r),), 1e4)
 program(
     la.gemver,
     F,
-    (9, 800, 3000),
+    (9, 1300, 2400),
     lambda n, r: (1.5, 1.2, r.random((n, n)), *(r.random(n) for _ in range(8))),
     1e4,
 )
-program(la.gramschmidt, L, (9, 60, 280), lambda n, r: (r.random((n + 20, n)),), 1e6)
-program(la.lu, L, (9, 60, 270), lambda n, r: (la.dominant(n, r),), 1e3)
-program(la.ludcmp, L, (9, 60, 260), lambda n, r: (la.dominant(n, r), r.random(n)), 1e3)
-program(la.mvt, B, (9, 1400, 6000), lambda n, r: (*r.random((4, n)), r.random((n, n))), 1e4)
+program(la.gramschmidt, L, (9, 70, 280), lambda n, r: (r.random((n + 20, n)),), 1e6)
+program(la.lu, L, (9, 62, 285), lambda n, r: (la.dominant(n, r),), 1e3)
+program(la.ludcmp, L, (9, 62, 285), lambda n, r: (la.dominant(n, r), r.random(n)), 1e3)
+program(la.mvt, B, (9, 2500, 6000), lambda n, r: (*r.random((4, n)), r.random((n, n))), 1e4)
 program(
     la.symm,
     L,
-    (9, 35, 140),
+    (9, 42, 190),
     lambda n, r: (1.5, 1.2, r.random((n, n)), r.random((n, n)), r.random((n, n))),
     1e3,
 )
 program(
     la.syr2k,
     L,
-    (9, 35, 140),
+    (9, 46, 190),
     lambda n, r: (1.5, 1.2, r.random((n, n)), r.random((n, n)), r.random((n, n))),
     1e3,
 )
-program(la.syrk, L, (9, 50, 210), lambda n, r: (1.5, 1.2, r.random((n, n)), r.random((n, n))), 1e3)
+program(la.syrk, L, (9, 62, 265), lambda n, r: (1.5, 1.2, r.random((n, n)), r.random((n, n))), 1e3)
 program(
     la.trisolv,
     L,
-    (9, 2000, 7000),
+    (9, 2600, 8000),
     lambda n, r: (la.dominant(n, r), np.zeros(n), r.random(n)),
     1e4,
 )
-program(la.trmm, L, (9, 60, 260), lambda n, r: (1.5, r.random((n, n)), r.random((n, n))), 1e3)
+program(la.trmm, L, (9, 75, 310), lambda n, r: (1.5, r.random((n, n)), r.random((n, n))), 1e3)
 
-program(stencils.adi, F, (9, 90, 500), lambda n, r: (8, n, r.random((n, n))), 1e4)
+program(stencils.adi, F, (9, 45, 500), lambda n, r: (8, n, r.random((n, n))), 1e4)
 program(
     stencils.fdtd_2d,
     F,
-    (9, 90, 400),
+    (9, 150, 700),
     lambda n, r: (60, r.random((n, n)), r.random((n, n)), r.random((n, n)), np.arange(60.0)),
     1e3,
 )
-program(stencils.floyd_warshall, F, (9, 130, 420), lambda n, r: (r.random((n, n)) * 100,))
+program(stencils.floyd_warshall, F, (9, 190, 480), lambda n, r: (r.random((n, n)) * 100,))
 program(
     stencils.heat_3d,
     F,
-    (6, 26, 70),
+    (6, 30, 78),
     lambda n, r: (20, *r.random((2, n, n, n))),
     1e2,
 )
-program(stencils.jacobi_1d, F, (9, 2500, 120000), lambda n, r: (200, *r.random((2, n))), 1e2)
-program(stencils.jacobi_2d, F, (9, 110, 500), lambda n, r: (40, *r.random((2, n, n))), 1e2)
-program(stencils.seidel_2d, L, (9, 50, 200), lambda n, r: (8, r.random((n, n))), 1e2)
+program(stencils.jacobi_1d, F, (9, 20000, 350000), lambda n, r: (200, *r.random((2, n))), 1e2)
+program(stencils.jacobi_2d, F, (9, 190, 850), lambda n, r: (40, *r.random((2, n, n))), 1e2)
+program(stencils.seidel_2d, L, (9, 42, 190), lambda n, r: (8, r.random((n, n))), 1e2)
 
 program(
     physics.horizontal_diffusion,
     F,
-    (9, 60, 200),
+    (9, 130, 380),
     lambda n, r: (r.random((n + 4, n + 4, 32)), r.random((n, n, 32))),
     1e2,
 )
-program(physics.vertical_advection, F, (8, 44, 120), wind_column, 1e4)
-program(physics.cavity_flow, F, (9, 40, 130), grid_flow, 1e5)
-program(physics.channel_flow, F, (9, 24, 64), equilibrium, 1e7)
-program(physics.n_body, F, (9, 50, 220), bodies, 1e7)
-program(physics.shallow_water, F, (9, 60, 260), water, 1e3)
-program(physics.ising, L, (60, 2000, 40000), spin_steps)
+program(physics.vertical_advection, F, (8, 80, 190), wind_column, 1e4)
+program(physics.cavity_flow, F, (9, 60, 330), grid_flow, 1e5)
+program(physics.channel_flow, F, (9, 12, 96), equilibrium, 1e7)
+program(physics.n_body, F, (9, 250, 1100), bodies, 1e7)
+program(physics.shallow_water, F, (9, 150, 800), water, 1e3)
+program(physics.ising, L, (60, 3300, 56000), spin_steps)
 
-program(signals.deriche, F, (9, 350, 1400), lambda n, r: (0.25, r.random((n, n))), 1e4)
+program(signals.deriche, F, (9, 310, 1800), lambda n, r: (0.25, r.random((n, n))), 1e4)
 program(
     signals.mandelbrot_masks,
     F,
-    (9, 110, 450),
+    (9, 280, 1000),
     lambda n, r: (np.linspace(-2.25, 0.75, n), np.linspace(-1.25, 1.25, n), 20, 2.0),
     1e6,
 )
 program(
     signals.mandelbrot_points,
     L,
-    (9, 24, 110),
+    (9, 24, 108),
     lambda n, r: (np.linspace(-2.0, 0.5, n), np.linspace(-1.0, 1.0, n), 50),
 )
-program(signals.conv2d, F, (8, 20, 74), images, 1e3)
-program(signals.crc16, L, (30, 2500, 50000), lambda n, r: (r.integers(0, 256, n, np.uint8),))
-program(signals.stockham_fft, F, (4, 15, 19), samples, 1e3)
+program(signals.conv2d, F, (8, 28, 104), images, 1e3)
+program(signals.crc16, L, (30, 7500, 150000), lambda n, r: (r.integers(0, 256, n, np.uint8),))
+program(signals.stockham_fft, F, (4, 16, 20), samples, 1e3)
 program(
     signals.histogram_equalisation,
     L,
-    (9, 170, 800),
+    (9, 170, 750),
     lambda n, r: (r.integers(3, 240, (n, n), np.uint8),),
 )
 program(
     signals.iir_filter,
     L,
-    (30, 5000, 100000),
+    (30, 7500, 150000),
     lambda n, r: (np.array([0.2, 0.4, 0.2]), np.array([1.0, -0.5, 0.25]), r.normal(size=n)),
     1e2,
 )
-program(signals.kalman_filter, L, (9, 300, 6000), tracked, 1e4)
+program(signals.kalman_filter, L, (9, 500, 10000), tracked, 1e4)
 program(signals.run_lengths, L, (40, 60000, 1200000), lambda n, r: (r.random(n) < 0.7,))
 
-program(sciences.nussinov, L, (9, 38, 110), lambda n, r: (r.integers(0, 4, n),))
+program(sciences.nussinov, L, (9, 42, 118), lambda n, r: (r.integers(0, 4, n),))
 program(
     sciences.needleman_wunsch,
     L,
-    (9, 80, 360),
+    (9, 95, 420),
     lambda n, r: (r.integers(0, 4, n), r.integers(0, 4, n), 2, 1, 1),
 )
-program(sciences.game_of_life, F, (9, 200, 1200), board)
+program(sciences.game_of_life, F, (9, 700, 3000), board)
 program(
     sciences.monte_carlo_paths,
     F,
-    (9, 6000, 100000),
+    (9, 30000, 300000),
     lambda n, r: (r.normal(size=(n, 50)), 100.0, 0.02, 0.2, 1 / 250, 101.0),
     1e3,
 )
 program(
     sciences.binomial_option,
     L,
-    (9, 500, 4000),
+    (9, 900, 8000),
     lambda n, r: (100.0, 105.0, 0.03, 0.25, 1.0, n),
     1e4,
 )
-program(sciences.viterbi, L, (9, 400, 8000), hidden_states, 1e2)
-program(sciences.spmv, L, (9, 2500, 50000), sparse_rows, 1e2)
-program(sciences.page_rank, L, (9, 120, 2400), links, 1e3)
-program(sciences.k_means, F, (30, 4000, 80000), clusters, 1e4)
-program(sciences.conjugate_gradient, B, (9, 700, 2400), solvable, 1e7)
-program(sciences.bubble_sort, L, (9, 120, 560), lambda n, r: (r.random(n),))
+program(sciences.viterbi, L, (9, 700, 14000), hidden_states, 1e2)
+program(sciences.spmv, L, (9, 4000, 50000), sparse_rows, 1e2)
+program(sciences.page_rank, L, (9, 240, 2400), links, 1e3)
+program(sciences.k_means, F, (30, 3200, 40000), clusters, 1e4)
+program(sciences.conjugate_gradient, B, (9, 1500, 4000), solvable, 1e7)
+program(sciences.bubble_sort, L, (9, 260, 1100), lambda n, r: (r.random(n),))
 program(
     sciences.knapsack,
     L,
-    (9, 40, 180),
+    (9, 65, 200),
     lambda n, r: (r.integers(1, n, n), r.integers(1, 100, n), 5 * n),
 )

@@ -15,6 +15,7 @@ from npjit import _runtime
 from npjit.api import logs
 from npjit.api.options import Options
 from npjit.backends import registry
+from npjit.backends.reference import weighed
 from npjit.core.graph import Graph, Node, Weight
 from npjit.core.size import Size, atoms, substitute
 from npjit.frontend.results import Alias
@@ -88,7 +89,32 @@ def _with_callable(
 ) -> Compiled:
     run = backend(graph, [n.type for n in graph.inputs])
     watch.lap("backend")
-    return Compiled(callable_entry(captured, graph, run), graph, name, seconds=watch.seconds)
+    entry = callable_entry(captured, graph, _delivering(run, graph, name))
+    return Compiled(entry, graph, name, seconds=watch.seconds)
+
+
+def _delivering(
+    run: Callable[[list[Any]], Any], graph: Graph, name: str
+) -> Callable[[list[Any]], list[Any]]:
+    """A backend's function with its results as NumPy would give them: of the right type, and no
+    two in the same memory.
+    """
+
+    def deliver(inputs: list[Any]) -> list[Any]:
+        seen = [id(i) for i in inputs]
+        found = []
+        for k, (value, node) in enumerate(zip(run(inputs), graph.outputs, strict=True)):
+            array = np.asarray(value)
+            if (array.dtype, array.ndim) != (node.dtype, len(node.shape)):
+                given = f"{array.dtype} with {array.ndim} axes"
+                raise TypeError(f"backend {name!r}: result {k} is {given}, not {node.type}")
+            if node.type.weight is not Weight.ARRAY or array.base is not None or id(array) in seen:
+                array = weighed(array, node.type.weight)
+            seen.append(id(array))
+            found.append(array)
+        return found
+
+    return deliver
 
 
 def callable_entry(

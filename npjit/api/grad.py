@@ -56,9 +56,6 @@ class Gradient(Jitted):
 
         return gradient_by_values(self, args, kwargs)
 
-    def _failed(self, e: Exception) -> Any:
-        raise e
-
     @property
     def label(self) -> str:
         return f"the gradient of {super().label}"

@@ -11,6 +11,7 @@ NPJIT_CHECK   1: every graph is verified, each pass compared with the reference,
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import os
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npjit.api.guards import in_words
+from npjit.api.options import warn_user
 
 if TYPE_CHECKING:
     from npjit.api.compile import Compiled
@@ -33,8 +35,17 @@ _numbers = itertools.count(1)
 
 def wanted(topic: str) -> bool:
     """Whether NPJIT_LOGS asks for a topic."""
-    chosen = os.environ.get("NPJIT_LOGS", "")
-    return bool(chosen) and (chosen == "all" or topic in chosen.split(","))
+    return topic in _topics(os.environ.get("NPJIT_LOGS", ""))
+
+
+@functools.lru_cache(maxsize=8)
+def _topics(chosen: str) -> frozenset[str]:
+    """What a value of NPJIT_LOGS asks for; names that are no topics are told once."""
+    named = frozenset(chosen.replace(" ", "").split(",")) - {""}
+    unknown = ", ".join(sorted(named - {*TOPICS, "all"}))
+    if unknown:
+        warn_user(f"NPJIT_LOGS knows {', '.join(TOPICS)} and all, not {unknown}")
+    return frozenset(TOPICS) if "all" in named else named
 
 
 def log(topic: str, text: str) -> None:
@@ -49,10 +60,9 @@ def log(topic: str, text: str) -> None:
 
 def report(name: str, function: Any, made: Compiled, times_compiled: int) -> None:
     """Log and dump a freshly compiled version."""
-    if os.environ.get("NPJIT_LOGS"):
-        for topic in TOPICS:
-            if wanted(topic):
-                log(topic, f"{name}: {_text(topic, function, made, times_compiled)}")
+    for topic in TOPICS:
+        if wanted(topic):
+            log(topic, f"{name}: {_text(topic, function, made, times_compiled)}")
     folder = os.environ.get("NPJIT_DUMP")
     if folder:
         _dump(Path(folder), name, made)

@@ -161,6 +161,9 @@ def blas_multiply(a: Region, b: Region, c: Region) -> bool:
     one, zero = np.ones(1, c.dtype), np.zeros(1, c.dtype)
     (to_b, lead_b), (to_a, lead_a), (_, lead_c) = ours  # type: ignore[misc]
     m, n = c.shape[-2:]
+    if len(c.shape) == 2 and n == 1:
+        _multiply_vector(handle, letter, a, b, c)
+        return True
     head = (handle, to_b, to_a, n, m, a.shape[-1], one.ctypes.data)
     if len(c.shape) == 2:
         call = getattr(cublas, f"{letter}gemm")
@@ -171,6 +174,20 @@ def blas_multiply(a: Region, b: Region, c: Region) -> bool:
     last = (zero.ctypes.data, c.address, lead_c, c.strides[0], c.shape[0])
     call(*head, *first, *last)
     return True
+
+
+def _multiply_vector(handle: int, letter: str, a: Region, b: Region, c: Region) -> None:
+    """c = a @ b where b and c are one column."""
+    from cupy_backends.cuda.libs import cublas
+
+    turned, lead = operand(a)  # type: ignore[misc]
+    m, k = a.shape
+    # the matrix that BLAS sees column by column is ours turned around, or ours
+    sizes = (m, k) if turned else (k, m)
+    one, zero = np.ones(1, c.dtype), np.zeros(1, c.dtype)
+    steps = (b.strides[0], zero.ctypes.data, c.address, c.strides[0])
+    call = getattr(cublas, f"{letter}gemv")
+    call(handle, 1 - turned, *sizes, one.ctypes.data, a.address, lead, b.address, *steps)
 
 
 def operand(region: Region) -> tuple[int, int] | None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from npjit.backends.cuda_device import Region
 from npjit.codegen.cuda import CudaModule
+from npjit.codegen.cuda_calls import Operand, Routine, routine_for
 from npjit.codegen.cuda_launch import Configured
 from npjit.core.op import Op
 from npjit.core.size import Shape, Size, Var, atoms, substitute
@@ -92,6 +93,14 @@ class ComputeStep:
 
 
 @dataclass(frozen=True)
+class CopyStep:
+    """target = source."""
+
+    source: Based
+    target: Based
+
+
+@dataclass(frozen=True)
 class CheckStep:
     """Stop unless the bool is true."""
 
@@ -105,7 +114,9 @@ class Prepared:
 
     scratch: int = 0
     counters: int = 0
-    steps: list[StartStep | MultiplyStep | ComputeStep | CheckStep] = field(default_factory=list)
+    steps: list[StartStep | MultiplyStep | ComputeStep | CopyStep | CheckStep] = field(
+        default_factory=list
+    )
     patches: list[Patch] = field(default_factory=list)
     scalars: list[tuple[int, int]] = field(default_factory=list)
     words: Any = None
@@ -164,9 +175,29 @@ class Preparation:
             if isinstance(step, Launch)
         }
 
+        self.routines = {
+            number: self._routine(step, addresses)
+            for number, step in enumerate(steps)
+            if isinstance(step, Call)
+        }
+
     def functions(self) -> list[str]:
         """The functions that the segment starts."""
-        return list(dict.fromkeys(s.function for c in self.launches.values() for s in c.starts))
+        starts = [s for c in self.launches.values() for s in c.starts]
+        starts += [r.start for r in self.routines.values() if r is not None]
+        return list(dict.fromkeys(s.function for s in starts))
+
+    def _routine(self, step: Call, addresses: Sequence[int]) -> Routine | None:
+        """A kernel for a call, if there is one."""
+        operands = []
+        for array in (*step.arguments, *(r for _, r in step.results)):
+            found = self._strided(array)
+            address = found.region.address
+            if array.place.space == "input":
+                address += addresses[array.place.number]
+            r = found.region
+            operands.append(Operand(r.dtype, r.shape, r.strides, address & -address or 16))
+        return routine_for(step.op, step.params, operands)
 
     def _configure(self, module: CudaModule, step: Launch, addresses: Sequence[int]) -> Configured:
         kernel = self.plan.kernels[step.kernel]
@@ -214,9 +245,7 @@ class Preparation:
             elif isinstance(step, Contract):
                 self.made.steps.append(self._product(step))
             elif isinstance(step, Call):
-                made = tuple((k, self._strided(r)) for k, r in step.results)
-                given = tuple(map(self._strided, step.arguments))
-                self.made.steps.append(ComputeStep(step.op, step.params, given, made))
+                self._call(step, self.routines[number], words, functions)
             else:
                 assert isinstance(step, Check)
                 flag = self.element(step.place, _BOOL)
@@ -255,6 +284,32 @@ class Preparation:
         made.steps += [
             StartStep(functions[s.function], s.grid, s.block, first) for s in configured.starts
         ]
+
+    def _call(
+        self,
+        step: Call,
+        routine: Routine | None,
+        words: list[int],
+        functions: Mapping[str, Any],
+    ) -> None:
+        """A kernel's launch, or a step of the device's libraries."""
+        given = tuple(map(self._strided, step.arguments))
+        made = tuple((k, self._strided(r)) for k, r in step.results)
+        if routine is None:
+            self.made.steps.append(ComputeStep(step.op, step.params, given, made))
+            return
+        operands = [*given, *(m for _, m in made)]
+        if routine.copies and given[0] != made[0][1]:
+            self.made.steps.append(CopyStep(given[0], made[0][1]))
+        first = len(words)
+        for number in routine.arrays:
+            found = operands[number]
+            self.made.patches.append(Patch(len(words), found.base, found.region.address))
+            words.append(0)
+        words += routine.sizes
+        start = routine.start
+        function = functions[start.function]
+        self.made.steps.append(StartStep(function, start.grid, start.block, first))
 
     def _product(self, step: Contract) -> MultiplyStep:
         def matrix(m: Matrix, rows: Size, columns: Size) -> Based:

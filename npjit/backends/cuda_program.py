@@ -23,6 +23,7 @@ from npjit.backends.cuda_prepare import (
     LOCAL,
     CheckStep,
     ComputeStep,
+    CopyStep,
     MultiplyStep,
     Preparation,
     Prepared,
@@ -33,6 +34,7 @@ from npjit.backends.cuda_prepare import (
     unknowns_of,
 )
 from npjit.codegen.cuda import CudaModule, print_cuda
+from npjit.codegen.cuda_trips import are_apart
 from npjit.core.layout import contiguous_strides
 from npjit.core.size import Size, Var, substitute
 from npjit.schedule.plan import (
@@ -68,6 +70,7 @@ class Instance:
     sizes: Sizes
     outputs: list[tuple[tuple[int, ...], Any, tuple[int, ...] | None]]
     arena: int
+    steps: tuple[Step, ...]
     segments: dict[Any, Prepared] = field(default_factory=dict)
 
 
@@ -75,11 +78,14 @@ class Program:
     """See the module's docstring."""
 
     def __init__(self, plan: Plan, device: Device) -> None:
-        self.plan = plan
         self.device = device
         self.module: CudaModule = print_cuda(plan)
+        # the same with loops inside kernels; the kernels of both are the module's
+        self.plan = self.module.plan
+        self.unjoined = plan
         self.segments: dict[int, list[Segment | Step]] = {}
         self._cut(plan.steps)
+        self._cut(self.plan.steps)
         self._lock = threading.Lock()
         self._instances: dict[Any, Instance] = {}
         self._fitting: dict[Any, bool] = {}
@@ -160,7 +166,12 @@ class Program:
             (sizes.shape(o.shape), o.dtype, o.perm) for o in plan.outputs if o.kind == "fresh"
         ]
         arena = rounded(sizes.value(plan.arena)) + LOCAL * len(plan.locals)
-        return Instance(sizes, outputs, arena)
+        joined = all(
+            are_apart(s, self.module.trips[s.kernel], sizes.value)
+            for s in every_step(plan.steps)
+            if isinstance(s, Launch) and s.kernel in self.module.trips
+        )
+        return Instance(sizes, outputs, arena, plan.steps if joined else self.unjoined.steps)
 
     def preparation(
         self, steps: Sequence[Step], sizes: Sizes, addresses: Sequence[int]
@@ -187,13 +198,13 @@ class Walk:
         """All steps; when a check fails, inputs that were written before are what they were."""
         plan = self.program.plan
         if not plan.saves:
-            self.run(plan.steps)
+            self.run(self.instance.steps)
             return
         kept = [self._kept(save) for save in plan.saves]
         for given, place in kept:
             self.device.copy(given, place)
         try:
-            self.run(plan.steps)
+            self.run(self.instance.steps)
         except CheckFailed:
             for given, place in kept:
                 self.device.copy(place, given)
@@ -278,6 +289,8 @@ class Walk:
                 device.multiply(step.a.at(bases), step.b.at(bases), step.c.at(bases))
             elif isinstance(step, ComputeStep):
                 self._compute(step, bases)
+            elif isinstance(step, CopyStep):
+                device.copy(step.source.at(bases), step.target.at(bases))
             else:
                 assert isinstance(step, CheckStep)
                 if not device.read(step.flag.at(bases)):

@@ -180,26 +180,6 @@ def open_cache() -> Cache:
     return _open(chosen or os.path.join(base, "npjit"))
 
 
-def get_blob(key: str) -> bytes | None:
-    """`Cache.get_blob` of the user's cache."""
-    return open_cache().get_blob(key)
-
-
-def put_blob(key: str, data: bytes) -> None:
-    """`Cache.put_blob` of the user's cache."""
-    open_cache().put_blob(key, data)
-
-
-def cache_stats() -> CacheStats:
-    """`Cache.stats` of the user's cache."""
-    return open_cache().stats()
-
-
-def clear() -> None:
-    """`Cache.clear` of the user's cache."""
-    open_cache().clear()
-
-
 @functools.cache
 def temporary_cache() -> Cache:
     """A cache for this process alone, removed at its end."""

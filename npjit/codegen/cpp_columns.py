@@ -74,7 +74,7 @@ class ColumnsPrinter(KernelPrinter):
             self.writer.line(self.packed())
             self.share(self.kernel.outer, per_item(self.kernel, self.kernel.phases))
             self.launch_shared()
-            self.writer.line(f"if (n > 0) api->parallel({self.name}_chunk, &a, n, grain);")
+            self.run("chunk")
         return str(self.writer)
 
     def shared_functions(self) -> None:

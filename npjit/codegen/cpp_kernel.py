@@ -93,6 +93,15 @@ class KernelPrinter:
             each = f"nj_size_max(1, {size(per_item)})"
             self.writer.line(f"const i64 grain = 1 + {GRAIN} / {each};")
 
+    def run(self, suffix: str, items: str = "n", grain: str = "grain") -> None:
+        """Share the items out among threads; a few are done on the spot, where the compiler can
+        inline the chunk's function."""
+        chunk = f"{self.name}_{suffix}"
+        with self.writer.block(f"if ({items} > {grain})"):
+            self.writer.line(f"api->parallel({chunk}, &a, {items}, {grain});")
+        with self.writer.block(f"else if ({items} > 0)"):
+            self.writer.line(f"{chunk}(&a, 0, {items}, 0);")
+
     def rows(self) -> None:
         """This thread's memory for "row" buffers."""
         found = [(i, b) for i, b in enumerate(self.kernel.buffers) if b.role == "row"]

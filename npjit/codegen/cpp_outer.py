@@ -31,8 +31,7 @@ class OuterPrinter(KernelPrinter):
         with self.launcher():
             self.writer.line(self.packed())
             self.share(self.kernel.outer, per_item(self.kernel, self.kernel.phases))
-            run = f"api->parallel({self.name}_chunk, &a, n, grain);"
-            self.writer.line(f"if (n > 0) {run}")
+            self.run("chunk")
         return str(self.writer)
 
     def body(self) -> None:

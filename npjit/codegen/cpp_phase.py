@@ -227,6 +227,8 @@ class PhasePrinter:
             f"nj_truth({e})" if instr.dtype.kind == "b" else e
             for e in self._elements(instr.access, instr.dtype)
         ]
+        if held and is_complex(instr.dtype):
+            held = f"nj_held({held})"
         return [f"{held} ? {e} : {plane(instr.dtype)}()" if held else e for e in texts]
 
     def _held(self, within: Sequence[Bound], level: int) -> str:

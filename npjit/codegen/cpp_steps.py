@@ -4,7 +4,8 @@ In: a `Plan`. Out: the text of both functions. A size variable is one word of `i
 name n<number>:
 
     const i64 n0 = in[1];
-    k0(api, (const f64*)in[0], (f64*)buffers[0], n0);
+    char* const in0 = (char*)in[0];
+    k0(api, (const f64*)in0, (f64*)out0, n0);
     if (api->interrupted()) return NPJIT_INTERRUPTED;
 """
 
@@ -82,6 +83,7 @@ class StepsPrinter:
         """The steps, with the caller's arrays put back when a check fails."""
         w = self.writer
         self._read(sizes_in(self.plan.saves))
+        self._name_memory()
         w.lines(self._copy(save, "false") for save in self.plan.saves)
         w.line("const int code = npjit_steps(api, in, out, buffers, arena);")
         with w.block("if (code > 0)"):
@@ -144,6 +146,7 @@ class StepsPrinter:
 
     def _run(self) -> None:
         self._read(sizes_in(self.plan.steps))
+        self._name_memory()
         for number, dtype in enumerate(self.plan.locals):
             parts = "[2]" if is_complex(dtype) else ""
             self.writer.line(f"{stored(dtype)} l{number}{parts} = {{}};")
@@ -152,6 +155,13 @@ class StepsPrinter:
                 self.writer.line("if (api->interrupted()) return NPJIT_INTERRUPTED;")
             self._step(step)
         self.writer.line("return NPJIT_OK;")
+
+    def _name_memory(self) -> None:
+        """The arrays' addresses as variables, since what a loop stores might change `in` itself."""
+        for number, word in enumerate(self.words):
+            self.writer.declare("char*", f"in{number}", f"(char*)in[{word}]")
+        for number in range(len(self.plan.outputs)):
+            self.writer.declare("char*", f"out{number}", f"buffers[{number}]")
 
     def _steps(self, steps: Iterable[Step]) -> None:
         for step in steps:
@@ -256,9 +266,9 @@ class StepsPrinter:
             address = "" if is_complex(self.plan.locals[place.number]) else "&"
             return f"({kind}*){address}{self.prefix}{place.number}"
         if place.space == "input":
-            base = f"in[{self.words[place.number]}]"
+            base = f"in{place.number}"
         elif place.space == "output":
-            base = f"buffers[{place.number}]"
+            base = f"out{place.number}"
         else:
             base = "arena"
         if place.offset != 0:

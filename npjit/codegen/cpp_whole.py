@@ -131,15 +131,14 @@ class WholePrinter(KernelPrinter):
         """Run a phase's chunks, and join what they leave in chunk order."""
         w = self.writer
         self.share(p.phase.axes, cost(p.phase))
-        run = f"api->parallel({self.name}_p{p.number}, &a, n, grain);"
         if not p.folds:
-            w.line(f"if (n > 0) {run}")
+            self.run(f"p{p.number}")
             return
         w.line(f"{self.name}_part{p.number} parts[{_PARTS}];")
         w.line(f"a.parts{p.number} = parts;")
         w.line(f"const i64 least = nj_size_max(grain, n / {_PARTS} + 1);")
-        w.line("const int chunks = n > 0 ? api->chunks(n, least) : 0;")
-        w.line(f"if (n > 0) {run.replace('grain', 'least')}")
+        w.line("const int chunks = n > least ? api->chunks(n, least) : n > 0;")
+        self.run(f"p{p.number}", grain="least")
         with w.block("for (int c = 0; c < chunks; ++c)"):
             for f in p.folds:
                 cells = [name for _, name in f.cells]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from npjit.codegen.cpp_form import Form, choose
 from npjit.codegen.cuda_blocked import BlockedPrinter, is_paired
+from npjit.codegen.cuda_calls import routines_text
 from npjit.codegen.cuda_columns import ColumnsPrinter
 from npjit.codegen.cuda_held import HeldPrinter, can_hold
 from npjit.codegen.cuda_kernel import CudaPrinter
@@ -23,6 +24,7 @@ from npjit.codegen.cuda_map import MapPrinter
 from npjit.codegen.cuda_prelude import cuda_prelude
 from npjit.codegen.cuda_rows import RowsPrinter
 from npjit.codegen.cuda_tile import TilePrinter, turned_axis
+from npjit.codegen.cuda_trips import Trips, TripsPrinter, with_trips
 from npjit.schedule.kernel import Kernel
 from npjit.schedule.plan import Plan
 
@@ -36,6 +38,9 @@ class CudaModule:
 
     source: str
     kernels: tuple[CudaPrinter, ...]
+    # the plan with loops inside kernels, and which kernels these are
+    plan: Plan
+    trips: Mapping[int, Trips]
 
     def configure(
         self, kernel: int, sizes: Sequence[int], addresses: Mapping[int, int]
@@ -47,9 +52,13 @@ class CudaModule:
 
 def print_cuda(plan: Plan) -> CudaModule:
     """The module of a plan."""
-    kernels = tuple(printer_for(k, f"k{i}") for i, k in enumerate(plan.kernels))
-    text = "\n".join(k.print() for k in kernels)
-    return CudaModule(f"{cuda_prelude(text)}\n{text}", kernels)
+    plan, trips = with_trips(plan)
+    kernels = tuple(
+        TripsPrinter(trips[i], f"k{i}") if i in trips else printer_for(k, f"k{i}")
+        for i, k in enumerate(plan.kernels)
+    )
+    text = "\n".join([routines_text(plan), *(k.print() for k in kernels)])
+    return CudaModule(f"{cuda_prelude(text)}\n{text}", kernels, plan, trips)
 
 
 def printer_for(kernel: Kernel, name: str) -> CudaPrinter:

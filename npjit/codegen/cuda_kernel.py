@@ -132,16 +132,17 @@ class CudaPrinter:
         for level in range(1, innermost):
             w.lines(printed.levels[level])
         w.lines(m.declare() for m in (*moves.loads, *moves.stores))
-        self._at_start(axis, [m.load() for m in moves.loads])
+        self.at_start(axis, [m.load() for m in moves.loads])
         w.line("#pragma unroll")
         with w.block("for (i32 lane = 0; lane < V; ++lane)"):
             w.line(f"const idx x{axis} = start{axis} + lane;")
             w.lines(before)
             w.lines(printed.levels[innermost])
             w.lines(after)
-        self._at_start(axis, [m.store() for m in moves.stores])
+        self.at_start(axis, [m.store() for m in moves.stores])
 
-    def _at_start(self, axis: int, lines: Sequence[str]) -> None:
+    def at_start(self, axis: int, lines: Sequence[str]) -> None:
+        """Lines that see a thread's first lane as the axis's index."""
         if lines:
             with self.writer.block(""):
                 self.writer.line(f"const idx x{axis} = start{axis};")

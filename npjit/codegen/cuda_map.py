@@ -9,6 +9,10 @@ In: a `Kernel` without inner axes. Out: one function; a thread's accesses are as
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from npjit.codegen.cpp_phase import Statements
 from npjit.codegen.cuda_kernel import CudaPrinter, merged
 from npjit.codegen.cuda_lanes import LanePrinter, levels_of
 from npjit.codegen.cuda_launch import Configured, Request, Start, up, widest
@@ -22,30 +26,16 @@ _BLOCKS = 2**30
 class MapPrinter(CudaPrinter):
     """See the module's docstring."""
 
+    block = BLOCK
+
     def print(self) -> str:
-        w = self.writer
         axes = self.kernel.outer
-        last = axes[-1]
         phase = merged(self.kernel.phases)
         printer = LanePrinter(self.values, phase, levels_of(axes, {}), self.slots)
         printed = printer.print()
-        with self.function("", block=str(BLOCK)):
-            self.unpack()
-            w.line(f"const idx chunks = ({self.extent(last)} + V - 1) / V;")
-            w.line(f"const idx items = {factor_of(self.items(axes[:-1]))} * chunks;")
-            w.lines([*printed.levels[-1], *printed.levels[0]])
-            w.line(f"const idx step = (idx)gridDim.x * {BLOCK};")
-            first = f"(idx)blockIdx.x * {BLOCK} + threadIdx.x"
-            with w.block(f"for (idx item = {first}; item < items; item += step)"):
-                self.decode_chunk(axes, "item", "chunks")
-                with w.block("const auto body = [&](auto count)", "};"):
-                    self.lanes(printed, printer.moves, last)
-                w.line(f"const idx left = {self.extent(last)} - start{last};")
-                with w.block("if (left >= V)"):
-                    w.line("body(nj_full());")
-                with w.block("else"):
-                    w.line("body(nj_some{(i32)left});")
-        return str(w)
+        with self.function("", block=str(BLOCK)), open_map(self, printed):
+            self.lanes(printed, printer.moves, axes[-1])
+        return str(self.writer)
 
     def configure(self, request: Request) -> Configured:
         axes = self.kernel.outer
@@ -66,6 +56,27 @@ class MapPrinter(CudaPrinter):
         last = self.kernel.outer[-1]
         aligned = [request.are_aligned([s], last, width) for s in self.slots]
         return 2 * sum(aligned) >= len(aligned)
+
+
+@contextmanager
+def open_map(printer: MapPrinter, printed: Statements) -> Iterator[None]:
+    """What stands around the lanes of a thread: its items, and whether all lanes are there (`count`)."""
+    w = printer.writer
+    axes = printer.kernel.outer
+    last = axes[-1]
+    printer.unpack()
+    w.line(f"const idx chunks = ({printer.extent(last)} + V - 1) / V;")
+    w.line(f"const idx items = {factor_of(printer.items(axes[:-1]))} * chunks;")
+    w.lines([*printed.levels[-1], *printed.levels[0]])
+    w.line(f"const idx step = (idx)gridDim.x * {BLOCK};")
+    first = f"(idx)blockIdx.x * {BLOCK} + threadIdx.x"
+    with w.block(f"for (idx item = {first}; item < items; item += step)"):
+        printer.decode_chunk(axes, "item", "chunks")
+        with w.block("const auto body = [&](auto count)", "};"):
+            yield
+        w.line(f"const idx left = {printer.extent(last)} - start{last};")
+        w.line("if (left >= V) body(nj_full());")
+        w.line("else body(nj_some{(i32)left});")
 
 
 def factor_of(text: str) -> str:

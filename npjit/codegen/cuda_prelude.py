@@ -32,6 +32,7 @@ _HEADERS: tuple[tuple[str, frozenset[str]], ...] = (
     ("half.h", _HALF),
     ("complex.h", _COMPLEX),
     ("cuda_complex.h", _COMPLEX),
+    ("cuda_scan.h", frozenset()),
 )
 # behind this header stand the functions of _MATH
 _BEFORE_MATH = "types.h"

@@ -26,6 +26,8 @@ class NumbaFold:
         self.values = values
         self.style = instr.op.reduction.style
         self.by_position = self.style in ("argmin", "argmax")
+        # squared distances from the mean, which follows the values (Welford)
+        self.by_mean = self.style == "deviation"
         dtype = values.dtype(instr.arg) if self.by_position else instr.dtype
         if self.style in ("any", "all"):
             dtype = np.dtype("?")
@@ -33,8 +35,8 @@ class NumbaFold:
             self.style = {"sum": "any", "max": "any", "product": "all", "min": "all"}.get(
                 self.style, self.style
             )
-        self.dtype = dtype
-        self.kind = ctype(dtype)
+        self.dtype = np.dtype("f8") if self.by_mean else dtype
+        self.kind = ctype(self.dtype)
 
     @property
     def blocked(self) -> bool:
@@ -44,6 +46,9 @@ class NumbaFold:
     def arrays(self, lanes: str) -> list[str]:
         """Cells for every lane."""
         found = [f"acc{self.number} = np.empty({lanes}, {self.kind})"]
+        if self.by_mean:
+            cells = (f"{part}{self.number}" for part in ("mean", "count"))
+            return found + [f"{cell} = np.empty({lanes}, f64)" for cell in cells]
         return found + (
             [f"place{self.number} = np.empty({lanes}, i64)"] if self.by_position else []
         )
@@ -55,6 +60,8 @@ class NumbaFold:
             return [f"count{n} = 0"]
         if self.by_position:
             return [f"acc{n}{at} = {self.kind}(0)", f"place{n}{at} = -1"]
+        if self.by_mean:
+            return [f"{part}{n}{at} = f64(0)" for part in ("acc", "mean", "count")]
         return [f"acc{n}{at} = {self._initial()}"]
 
     def _initial(self) -> str:
@@ -81,6 +88,15 @@ class NumbaFold:
                 f"if {place} < 0 or {better}:",
                 f"    {acc} = {value}",
                 f"    {place} = {position}",
+            ]
+        if self.by_mean:
+            mean, count = (f"{part}{self.number}{at}" for part in ("mean", "count"))
+            apart = f"apart{self.number}"
+            return [
+                f"{count} = {count} + 1",
+                f"{apart} = {value} - {mean}",
+                f"{mean} = {mean} + {apart} / {count}",
+                f"{acc} = {acc} + {apart} * ({value} - {mean})",
             ]
         joined = {
             "sum": f"{acc} + {value}",

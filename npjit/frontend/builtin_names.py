@@ -16,6 +16,7 @@ import numpy as np
 from npjit.core.graph import Weight
 from npjit.frontend.conversions import STAND_INS
 from npjit.frontend.items import make_enumerate, make_range, make_zip
+from npjit.frontend.lists import GrowingList
 from npjit.frontend.objects import ClassProxy, SuperProxy, TracedObject, real_class
 from npjit.ops.errors import NotCaptured
 from npjit.ops.symint import SymInt, wrap
@@ -69,6 +70,8 @@ def _refuse(outside: Outside, name: str) -> Callable[..., Any]:
 def _len(outside: Outside, value: Any) -> Any:
     if type(value) is Tracer and value.ndim:
         return wrap(value.block, value.raw_shape[0])
+    if type(value) is GrowingList and value.rows is not None:
+        return value.length
     return len(value)
 
 

@@ -122,6 +122,22 @@ class TracedBlock(Block):
         """
         return self.capture.decide(node)
 
+    def actual(self, node: Node) -> Any:
+        """A node's value for the arguments of this call; None where it has none: in a loop's body,
+        or when a check before it fails.
+        """
+        if self.eager:
+            return self.peek(node)
+        inputs = self.capture.inputs
+        if self.depth:
+            return None
+        graph = Graph.of(self, [i.node for i in inputs], [node], (), self.capture.sources)
+        try:
+            with np.errstate(all="ignore"):
+                return graph.run(*[i.value for i in inputs])[0]
+        except ArithmeticError:
+            return None
+
     def c_ordered(self, node: Node) -> bool:
         """Whether an INPUT node's array is C-contiguous, by the layout that is guarded."""
         if node.params is None:

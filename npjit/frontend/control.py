@@ -14,6 +14,7 @@ from npjit.core.graph import TensorType
 from npjit.core.size import mod
 from npjit.frontend.branches import Raised, scalar_condition, trace_branches
 from npjit.frontend.items import Items, items_of
+from npjit.frontend.lists import GrowingList
 from npjit.frontend.loops import Permuted, Stager
 from npjit.frontend.values import UNDEFINED, NotStaged
 from npjit.ops import build, kinds
@@ -84,14 +85,17 @@ class Control:
             return not value
         return self._traced(value, lambda: False, lambda: True)
 
+    def growing(self, items: list[Any]) -> Any:
+        """A list display that the function appends to."""
+        return items if self.block.eager else GrowingList(self.block, items)
+
     # ------------------------------------------------------------ checks
 
     def assert_(self, condition: Any, message: Callable[[], Any]) -> None:
         """assert condition, message()"""
         if not self._is_traced(condition):
             if not condition:
-                text = message()
-                raise AssertionError(*([] if text is None else [text]))
+                self.raise_(lambda: _assertion_error(message()))
             return
         node = scalar_condition(self.block, condition)
         self.block.add(kinds.CHECK, (node,), "AssertionError", node.type)
@@ -118,7 +122,7 @@ class Control:
         del names
         items = items_of(self.block, iterable)
         if items is None or self.block.eager:
-            return self._unrolled(list(iterable), body, state, stops)
+            return self._unrolled(_known(list(iterable)), body, state, stops)
         try:
             certain = self.block.sizes.decide_le(1, items.trips)
             if not certain:
@@ -126,7 +130,7 @@ class Control:
         except Unknown:
             certain = False
         if isinstance(items.trips, int) and items.trips <= SHORT:
-            return self._unrolled([items.get(k) for k in range(items.trips)], body, state, stops)
+            return self._unrolled(_each(items, items.trips), body, state, stops)
         return self._staged_for(items, body, state, stops, certain)
 
     def _staged_for(
@@ -150,7 +154,7 @@ class Control:
             raise NotCaptured(f"a loop that cannot be staged: {reason}", where_called()) from None
         if trips > LONGEST:
             raise NotCaptured(f"a loop of {trips} trips that cannot be staged: {reason}", where_called())
-        return self._unrolled([items.get(k) for k in range(trips)], body, state, stops)
+        return self._unrolled(_each(items, trips), body, state, stops)
 
     def _by_period(self, items: Items, body: Callable[..., Any], state: Any, stops: Any) -> Any:
         """Arrays that change places every trip: two trips at a time, the odd one after them."""
@@ -175,7 +179,7 @@ class Control:
         return state
 
     def _unrolled(
-        self, items: Sequence[Any], body: Callable[..., Any], state: Any, stops: Any
+        self, items: Sequence[Callable[[], Any]], body: Callable[..., Any], state: Any, stops: Any
     ) -> Any:
         for position, item in enumerate(items):
             for k in stops:
@@ -191,18 +195,18 @@ class Control:
                     )
                 if state[k]:
                     return state
-            state = body(item, *state)
+            state = body(item(), *state)
         return state
 
     def _unrolled_from(
-        self, items: Sequence[Any], body: Any, state: Any, stops: Any, others: Any
+        self, items: Sequence[Callable[[], Any]], body: Any, state: Any, stops: Any, others: Any
     ) -> Any:
         """The next trip, its first stop flag known to be unset, and what follows."""
         if any(not self._is_traced(state[j]) and state[j] for j in others):
             return state
         if any(self._is_traced(state[j]) for j in others):
             raise NotStaged("several traced ways out of an unrolled loop")
-        return self._unrolled(items[1:], body, body(items[0], *state), stops)
+        return self._unrolled(items[1:], body, body(items[0](), *state), stops)
 
     def while_loop(
         self,
@@ -236,3 +240,17 @@ class Control:
                 return state
             state = body(*state)
         raise NotCaptured(f"a while loop of many trips that cannot be staged: {reason}", where_called())
+
+
+def _assertion_error(text: Any) -> AssertionError:
+    return AssertionError(*([] if text is None else [text]))
+
+
+def _known(items: Sequence[Any]) -> list[Callable[[], Any]]:
+    """Items that are there already, as `_unrolled` takes them."""
+    return [lambda item=item: item for item in items]
+
+
+def _each(items: Items, trips: int) -> list[Callable[[], Any]]:
+    """The items of so many trips, each looked at in its own: the body may write to what they come from."""
+    return [lambda k=k: items.get(k) for k in range(trips)]

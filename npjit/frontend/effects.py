@@ -20,6 +20,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from npjit.frontend.containers import TracedDict, TracedList
+from npjit.frontend.lists import GrowingList
 from npjit.frontend.objects import ClassProxy, MadeObject, ObjectProxy
 from npjit.frontend.values import NotStaged
 from npjit.ops.symint import SymInt
@@ -77,6 +78,10 @@ class Watch:
         """All objects as they were."""
         for k in self.changed():
             _fill(self.objects[k], *self.before[k])
+
+    def renew(self, number: int) -> None:
+        """What this object holds now counts as what it held before."""
+        self.before[number] = _contents(self.objects[number])
 
     def _leaves(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(
@@ -149,6 +154,8 @@ def _slots(cls: type) -> list[str]:
 
 def _contents(value: Any) -> Contents:
     cls = type(value)
+    if cls is GrowingList and value.rows is not None:
+        return ("rows", "length", value.item), (value.rows, value.length)
     if issubclass(cls, list):
         return tuple(range(len(value))), tuple(value)
     if issubclass(cls, set):
@@ -162,6 +169,14 @@ def _contents(value: Any) -> Contents:
     return tuple(named), tuple(named.values())
 
 
+def _fill_growing(target: GrowingList, keys: Sequence[Any], values: Sequence[Any]) -> None:
+    if tuple(keys[:2]) == ("rows", "length"):
+        list.clear(target)
+        (target.rows, target.length), target.item = values, keys[2]
+    else:
+        target.unstack(list(values))
+
+
 def _differ(a: Contents, b: Contents) -> bool:
     return a[0] != b[0] or any(x is not y for x, y in zip(a[1], b[1], strict=True))
 
@@ -170,7 +185,9 @@ def _fill(target: Any, keys: Sequence[Any], values: Sequence[Any]) -> None:
     cls = type(target)
     if cls is MadeObject:
         target, cls = target._npjit_own, dict
-    if issubclass(cls, list):
+    if cls is GrowingList:
+        _fill_growing(target, keys, values)
+    elif issubclass(cls, list):
         target[:] = values
     elif issubclass(cls, set):
         target.clear()

@@ -8,7 +8,9 @@ from typing import Any
 
 from npjit.core.graph import Block
 from npjit.core.size import Size, floordiv
-from npjit.ops.symint import SymInt, size_of, wrap
+from npjit.ops.indexing import is_position, traced_int
+from npjit.frontend.lists import GrowingList
+from npjit.ops.symint import SymInt, is_int, size_of, wrap
 from npjit.ops.tracer import Tracer
 
 
@@ -72,6 +74,7 @@ class TracedZip:
 
 def make_range(block: Block, *args: Any) -> Any:
     """range() of traced code."""
+    args = tuple(_end(block, a) for a in args)
     if not any(type(a) is SymInt for a in args):
         return range(*args)
     start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
@@ -79,6 +82,12 @@ def make_range(block: Block, *args: Any) -> Any:
     if step == 0:
         raise ValueError("range() arg 3 must not be zero")
     return TracedRange(block, start, stop, step)
+
+
+def _end(block: Block, value: Any) -> Any:
+    """An argument of range(): computed ints stay in the compiled code."""
+    is_computed = type(value) is Tracer and is_position(value) and not block.eager
+    return wrap(block, traced_int(block, value.node)) if is_computed else value
 
 
 def make_zip(block: Block, *args: Any, **kwargs: Any) -> Any:
@@ -115,6 +124,8 @@ class _Count:
 
 
 def _is_lazy(value: Any) -> bool:
+    if type(value) is GrowingList:
+        return value.rows is not None
     return type(value) in (TracedRange, TracedZip) or (type(value) is Tracer and value.ndim > 0)
 
 
@@ -131,6 +142,8 @@ def items_of(block: Block, iterable: Any) -> Items | None:
                 trips = p.trips
         parts = iterable.parts
         return Items(trips, lambda k: tuple(p.get(k) for p in parts), block)
+    if type(iterable) is GrowingList and iterable.rows is not None and is_int(iterable.length):
+        return Items(size_of(iterable.length), iterable._read, block)
     if type(iterable) is Tracer and iterable.ndim:
         return Items(iterable.raw_shape[0], lambda k: iterable[k], block)
     return None

@@ -17,6 +17,7 @@ import numpy as np
 
 from npjit.core.graph import Weight
 from npjit.frontend.conversions import STAND_INS
+from npjit.frontend.lists import whole
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
 from npjit.ops.namespace import traced_namespace
@@ -111,6 +112,7 @@ def _array_function(block: Any, function: Any) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        args = tuple(whole(a) for a in args)
         if not has_traced((*args, *kwargs.values())):
             return _held(block, function(*args, **kwargs))
         if traced is None:
@@ -133,7 +135,7 @@ def _creation(original: Any, made: Callable[..., Any]) -> Callable[[Any], Any]:
     def form(block: Any) -> Any:
         @functools.wraps(original)
         def create(*args: Any, **kwargs: Any) -> Any:
-            return guarded(made, block, *args, **kwargs)
+            return guarded(made, block, *map(whole, args), **kwargs)
 
         return create
 

@@ -7,9 +7,12 @@ sizes, arrays are carried by value only where no aliasing can tell the differenc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from npjit.core.control import Loop, While
 from npjit.core.graph import Block, Graph, Node, TensorType, Weight
@@ -17,6 +20,7 @@ from npjit.core.size import Expr, Size, Var, atoms, substitute
 from npjit.core.trees import flatten, unflatten
 from npjit.frontend.branches import owned_version, scalar_condition
 from npjit.frontend.effects import Watch
+from npjit.frontend.lists import GrowingList, item_type
 from npjit.frontend.values import (
     UNDEFINED,
     NotStaged,
@@ -29,8 +33,10 @@ from npjit.frontend.values import (
     type_of,
 )
 from npjit.ops import build
+from npjit.ops.kinds import CHECK, UFUNCS
 from npjit.ops.control import LOOP, WHILE, results
 from npjit.ops.regions import Inputs, Region, extended, seal
+from npjit.ops.sharing import root_of, share_unwritten
 from npjit.ops.symint import is_int, size_of, wrap
 from npjit.ops.tracer import Tracer, as_node
 
@@ -59,6 +65,16 @@ class Included(Exception):
         self.numbers = numbers
 
 
+class Grown(Exception):
+    """The body appends `count` items of this type to a list."""
+
+    def __init__(self, number: int, items: list[TensorType], count: Any) -> None:
+        super().__init__()
+        self.number = number
+        (self.item,) = items
+        self.count = count
+
+
 @dataclass
 class Attempt:
     """One trace of the body."""
@@ -82,6 +98,8 @@ class Stager:
         self.watch.require_visible()
         # objects that the body changes: what they hold is part of the state
         self.included: list[int] = []
+        # lists that have become rows, and what they held
+        self.stacked: list[tuple[GrowingList, list[Any]]] = []
         self.keys: list[Any] = []
         self.state = list(state)
         self.leaves, self.tree = flatten((self.state, ()))
@@ -98,6 +116,12 @@ class Stager:
         self, trips: Size, item: Callable[[Any], Any], body: Callable[..., Any], certain: bool
     ) -> list[Any]:
         """The state after `trips` trips; `certain`: there is at least one."""
+        with self._undone_on_failure():
+            return self._for_loop(trips, item, body, certain)
+
+    def _for_loop(
+        self, trips: Size, item: Callable[[Any], Any], body: Callable[..., Any], certain: bool
+    ) -> list[Any]:
         block = self.block
         index = Var(f"i{len(block.sizes.ranges)}", 0)
         block.sizes.ranges[index] = (0, trips - 1)
@@ -106,15 +130,23 @@ class Stager:
         def run(state: list[Any]) -> Any:
             return body(item(wrap(block, counter)), *state)
 
-        attempt = self._settle(run, counter, certain)
+        attempt = self._settle(run, counter, certain, trips)
         graph, inputs = self._sealed(attempt)
         order = self._carried()
         stops = tuple(order.index(k) for k in self.stops if k in order)
         loop = Loop(graph, len(order), index, trips, stops)
         binds = [n for v, n in block.binds.items() if v in atoms(trips)]
         kind = TensorType((), build.BOOL)
+        if not certain and self._shows_first_trip():
+            some = build.ufunc(
+                block,
+                UFUNCS[np.less],
+                np.less,
+                [build.constant(block, 0, build.INT64), build.size_node(block, trips)],
+            )
+            block.add(CHECK, (some,), "a loop without a trip", some.type)
         node = block.add(LOOP, (*inputs.outer, *binds), loop, kind)
-        return self._after(attempt, node, inputs, index, trips)
+        return self._after(attempt, node, inputs, index, trips, certain)
 
     # ------------------------------------------------------------ while
 
@@ -125,7 +157,7 @@ class Stager:
         def run(state: list[Any]) -> Any:
             return body(*state)
 
-        attempt = self._settle(run, None, False)
+        attempt = self._settle(run, None, False, None)
         order = self._carried()
         with Region(block) as region:
             params = {k: region.parameter(self.carries[k].type) for k in order}  # type: ignore[arg-type]
@@ -148,8 +180,25 @@ class Stager:
         tested, _ = seal(region, inputs, [condition])
         stops = tuple(order.index(k) for k in self.stops if k in order)
         loop = While(tested, extended(graph, inputs), len(order), stops)
+        if self._shows_first_trip():
+            answer = self._run(lambda state: test(*state), self.leaves)[0]
+            if type(answer) is Tracer:
+                some = scalar_condition(block, answer)
+                block.add(CHECK, (some,), "a loop without a trip", some.type)
         node = block.add(WHILE, inputs.outer, loop, TensorType((), build.BOOL))
-        return self._after(attempt, node, inputs, None, 0)
+        return self._after(attempt, node, inputs, None, 0, False)
+
+    def _shows_first_trip(self) -> bool:
+        """Whether a name's type tells if there was a trip at all. In nested loops nobody looks: numbers there go into
+        further arithmetic, which gives the same values."""
+        if self.block.depth:
+            return False
+        for k, carry in self.carries.items():
+            if carry.type is not None and not carry.type.shape:
+                initial = self.leaves[k]
+                if initial is UNDEFINED or type_of(self.block, initial) != carry.type:
+                    return True
+        return False
 
     def _position_of(self, attempt: Attempt, inputs: Inputs, cell: Any) -> int | None:
         found = attempt.region.entered.get(cell)
@@ -157,14 +206,20 @@ class Stager:
 
     # ------------------------------------------------------------ tracing to a fixpoint
 
-    def _settle(self, run: Callable[[list[Any]], Any], counter: Any, certain: bool) -> Attempt:
+    def _settle(
+        self, run: Callable[[list[Any]], Any], counter: Any, certain: bool, trips: Size | None
+    ) -> Attempt:
         for _ in range(ATTEMPTS):
             try:
                 attempt = self._try(run, counter)
             except Included as e:
                 self._include(e.numbers)
                 continue
+            except Grown as e:
+                self._stack(e, trips, counter)
+                continue
             changed = self._classify(attempt, counter, certain)
+            changed |= self._narrow(attempt, certain)
             if not changed:
                 return attempt
         raise NotStaged("the types of a loop's names do not settle")
@@ -197,10 +252,52 @@ class Stager:
             if changed:
                 raise Included(changed)
             if watch.keys(self.included) != self.keys:
-                raise NotStaged("a container grows or shrinks in a loop")
+                raise Grown(*self._growth())
             return out, watch.parts(self.included)
         finally:
             watch.restore()
+
+    def _growth(self) -> tuple[int, list[Any], Any]:
+        """Which list the body appends to, what, and how many items a trip."""
+        for k, keys in zip(self.included, self.keys, strict=True):
+            target = self.watch.objects[k]
+            if self.watch.keys([k]) == [keys]:
+                continue
+            if type(target) is not GrowingList or keys[:1] == ("rows",):
+                break
+            known = self.watch.before[k][1]
+            if target.rows is not None:
+                return k, [target.item], target.length - len(known)
+            if any(a is not b for a, b in zip(target, known, strict=False)):
+                break
+            added = list(target)[len(known) :]
+            return k, [item_type(self.block, added)], len(added)
+        raise NotStaged("a container grows or shrinks in a loop")
+
+    def _stack(self, grown: Grown, trips: Size | None, counter: Any) -> None:
+        """Give a list that grows room for the items of all trips."""
+        if trips is None or not is_int(grown.count):
+            raise NotStaged("a list grows by a number of items that is not known before the loop")
+        known = list(self.watch.before[grown.number][1])
+        sizes = [*grown.item.shape, size_of(grown.count)]
+        if any(atoms(counter) & atoms(s) for s in sizes):
+            raise NotStaged("a list grows by items that differ from trip to trip")
+        target = self.watch.objects[grown.number]
+        item = item_type(self.block, known, grown.item)
+        target.stack(item, len(known) + size_of(grown.count) * trips)
+        self.stacked.append((target, known))
+        self.watch.renew(grown.number)
+        self._include([])
+
+    @contextmanager
+    def _undone_on_failure(self) -> Iterator[None]:
+        """Lists are plain again when the loop is not staged after all."""
+        try:
+            yield
+        except BaseException:
+            for target, known in self.stacked:
+                target.unstack(known)
+            raise
 
     def _include(self, numbers: list[int]) -> None:
         """Make what these objects hold part of the state."""
@@ -276,7 +373,7 @@ class Stager:
         if initial is UNDEFINED:
             if not (is_number(after) or is_array(after)):
                 raise NotStaged("a name first bound in a loop holds an object")
-            if is_array(after) and after.cell.level <= self.block.depth:
+            if is_array(after) and self._is_shared(after):
                 raise NotStaged("a name first bound in a loop is a view of another array")
             return Carry("value", type_of(self.block, after))
         if is_number(initial) and is_number(after):
@@ -284,6 +381,25 @@ class Stager:
         if is_array(initial) and is_array(after):
             return self._array_carry(k, initial, after)
         raise NotStaged("a name is bound to different objects from trip to trip")
+
+    def _narrow(self, attempt: Attempt, certain: bool) -> bool:
+        """A number must end each trip in the very type it is carried in: what the first trip gets may have another one
+        only where nobody looks at it."""
+        changed = False
+        for k, carry in self.carries.items():
+            after = attempt.leaves[k]
+            if carry.type is None or carry.type.shape or k not in attempt.nexts:
+                continue
+            found = type_of(self.block, after)
+            if found == carry.type:
+                continue
+            param = attempt.params[k]
+            used = any(param in n.args for n in attempt.region.nodes) or param in attempt.nexts.values()
+            if used or not certain or self.stops:
+                raise NotStaged("a number changes its type from trip to trip")
+            self.carries[k] = Carry("value", found)
+            changed = True
+        return changed
 
     def _step(self, known: Carry | None, before: Any, after: Any, counter: Any) -> Size | None:
         """By how much an int grows per trip, when that is the same in every trip."""
@@ -312,9 +428,14 @@ class Stager:
             raise Permuted("arrays change places from trip to trip")
         if not self._same_array(type_of(self.block, after), type_of(self.block, initial)):
             raise NotStaged("an array changes its shape or dtype from trip to trip")
-        if after.cell.level <= self.block.depth:
+        if self._is_shared(after):
             raise NotStaged("a name is bound to a view of another array in a loop")
         return Carry("value", type_of(self.block, initial))
+
+    def _is_shared(self, array: Tracer) -> bool:
+        """Whether an array that a trip ends with is, or may be, part of one from outside the loop."""
+        root = root_of(array.cell)
+        return root.level <= self.block.depth or root.parent is not None
 
     def _refuse_aliases(self, attempt: Attempt) -> None:
         """By-value carries are exact only where nobody can reach the array by another name."""
@@ -363,7 +484,13 @@ class Stager:
         return graph, inputs
 
     def _after(
-        self, attempt: Attempt, node: Node, inputs: Inputs, index: Var | None, trips: Size
+        self,
+        attempt: Attempt,
+        node: Node,
+        inputs: Inputs,
+        index: Var | None,
+        trips: Size,
+        certain: bool,
     ) -> list[Any]:
         """The state after the loop; written cells get their new versions."""
         block = self.block
@@ -379,6 +506,9 @@ class Stager:
         for k, carry in self.carries.items():
             if carry.type is not None:
                 state[k] = traced(block, found[order.index(k)])
+                if is_array(self.leaves[k]) and not certain:
+                    # without a trip it is the array from before
+                    share_unwritten(self.leaves[k], state[k])
             elif carry.how == "grows":
                 state[k] = wrap(block, size_of(self.leaves[k]) + carry.step * trips)
             else:

@@ -90,9 +90,21 @@ def _rewrite_function(node: ast.FunctionDef) -> None:
             raise Unstageable("a decorated nested function")
     parameters = _parameters(node.args)
     body = structure(node.body)
-    stager = _Stager(captured(body))
+    stager = _Stager(captured(body), _appended(node))
     made, needed = stager.block(body, NONE)
     node.body = [*_undefined(needed | {RESULT}, parameters, body), *made]
+
+
+def _appended(node: ast.FunctionDef) -> Names:
+    """Names of lists that the function, or one inside it, appends to."""
+    return frozenset(
+        n.func.value.id
+        for n in ast.walk(node)
+        if isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Attribute)
+        and n.func.attr == "append"
+        and isinstance(n.func.value, ast.Name)
+    )
 
 
 def _parameters(args: ast.arguments) -> Names:
@@ -115,8 +127,9 @@ def _undefined(names: Names, given: Names, body: list[ast.stmt]) -> list[ast.stm
 class _Stager:
     """Stages the statements of one function; numbers its generated functions."""
 
-    def __init__(self, always: Names) -> None:
+    def __init__(self, always: Names, appended: Names) -> None:
         self.always = always
+        self.appended = appended
         self.numbers = itertools.count(1)
         self.expressions = Expressions()
 
@@ -154,6 +167,8 @@ class _Stager:
             return [_at(ast.Expr(_call("raise_", [_thunk(self._visit(s.exc))])), s)], NONE
         if isinstance(s, ast.Delete) and all(isinstance(t, ast.Name) for t in s.targets):
             return _undefined(bound([s]), NONE, [s]), NONE
+        if isinstance(s, ast.Assign) and bound([s]) & self.appended:
+            s.value = _growing(s.value)
         return [self.expressions.visit(s)], NONE
 
     def _visit(self, e: ast.expr) -> ast.expr:
@@ -275,6 +290,13 @@ class Expressions(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         _rewrite_function(node)
         return node
+
+
+def _growing(value: ast.expr) -> ast.expr:
+    """List displays, by themselves or in a tuple, as lists that may grow in a staged loop."""
+    if isinstance(value, ast.Tuple):
+        value.elts = [_growing(v) for v in value.elts]
+    return _at(_call("growing", [value]), value) if isinstance(value, ast.List) else value
 
 
 def _at(node: Any, where: ast.AST) -> Any:

@@ -31,6 +31,10 @@ for _name in (
     "order_statistics",
     "linear_systems",
     "factorisations",
+    "eigenvalues",
+    "least_squares",
+    "interpolation",
+    "counting",
     "fourier",
 ):
     import_module(f"npjit.ops.{_name}")

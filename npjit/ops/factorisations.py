@@ -1,4 +1,4 @@
-"""Factorisations of matrices: cholesky, qr, eigh, eigvalsh, svd, svdvals; norms by singular values.
+"""Factorisations of matrices: cholesky, qr, svd, svdvals; condition numbers by singular values.
 
 NumPy's own LAPACK computes them. Where eigenvalues or singular values are equal, gradients leave
 out how their vectors would turn into each other, which has no derivative: what depends on the
@@ -29,7 +29,7 @@ from npjit.ops.tracer import Tracer
 # ---------------------------------------------------------------- parts of rules
 
 
-def _hermitian(x: Any) -> Any:
+def hermitian_part(x: Any) -> Any:
     """NumPy reads one triangle; the gradient is shared between both."""
     return (x + adjoint(x)) / 2
 
@@ -38,15 +38,15 @@ def _diagonal_mask(x: Any) -> Any:
     return np.tril(np.triu(np.ones_like(x, dtype=bool)))
 
 
-def _safe_inverse(x: Any) -> Any:
+def safe_inverse(x: Any) -> Any:
     """1 / x, and 0 where x is 0."""
     is_zero = x == 0
     return np.where(is_zero, 0, 1 / np.where(is_zero, 1, x))
 
 
-def _differences(w: Any) -> Any:
+def inverse_differences(w: Any) -> Any:
     """1 / (w[j] - w[i]) at i, j; 0 for equal values."""
-    return _safe_inverse(w[..., None, :] - w[..., :, None])
+    return safe_inverse(w[..., None, :] - w[..., :, None])
 
 
 # ---------------------------------------------------------------- cholesky and qr
@@ -59,7 +59,7 @@ def _cholesky_vjp(params: Any, g: Any, y: Any, a: Any) -> list[Any]:
     inner = inner - np.where(_diagonal_mask(inner), inner / 2, inner.dtype.type(0))
     left = np.linalg.solve(adjoint(lower), inner)
     made = adjoint(np.linalg.solve(adjoint(lower), adjoint(left)))
-    return [_hermitian(made)]
+    return [hermitian_part(made)]
 
 
 CHOLESKY = extern(
@@ -142,62 +142,6 @@ def qr(a: Any, mode: Any = "reduced") -> Any:
     return made[0] if mode == "r" else named_results("QRResult", made)
 
 
-# ---------------------------------------------------------------- eigenvalues
-
-
-def _eigh_types(params: Any, a: TensorType) -> list[TensorType]:
-    w, v = dtypes_of(np.linalg.eigh, a.dtype)
-    return [dense(a.shape[:-1], w), dense(a.shape, v)]
-
-
-def _eigh_vjp(params: Any, k: int, g: Any, ys: Any, a: Any) -> list[Any]:
-    w, v = ys
-    if k == 0:
-        return [np.matmul(v * g[..., None, :], adjoint(v))]
-    inner = _differences(w) * np.matmul(adjoint(v), g)
-    return [_hermitian(np.matmul(v, np.matmul(inner, adjoint(v))))]
-
-
-def _eigvalsh_vjp(params: Any, g: Any, y: Any, a: Any) -> list[Any]:
-    _, v = np.linalg.eigh(a, params[0])
-    return [np.matmul(v * g[..., None, :], adjoint(v))]
-
-
-EIGH = extern(
-    "eigh",
-    lambda node, a: tuple(np.linalg.eigh(a, node.params[0])),
-    _eigh_types,
-    vjp=_eigh_vjp,
-    raises=True,
-)
-EIGVALSH = extern(
-    "eigvalsh",
-    lambda node, a: np.linalg.eigvalsh(a, node.params[0]),
-    types_like(np.linalg.eigvalsh, 1),
-    vjp=_eigvalsh_vjp,
-    raises=True,
-)
-
-
-def _triangle(name: Any) -> tuple[str]:
-    if not isinstance(name, str) or name.upper() not in ("L", "U"):
-        raise ValueError("UPLO argument must be 'L' or 'U'")
-    return (name.upper(),)
-
-
-@function(np.linalg.eigh)
-def eigh(a: Any, UPLO: Any = "L") -> Any:
-    """np.linalg.eigh."""
-    return named_results("EighResult", of_matrix(EIGH, a, _triangle(UPLO)))
-
-
-@function(np.linalg.eigvalsh)
-def eigvalsh(a: Any, UPLO: Any = "L") -> Tracer:
-    """np.linalg.eigvalsh."""
-    (made,) = of_matrix(EIGVALSH, a, _triangle(UPLO))
-    return made
-
-
 # ---------------------------------------------------------------- singular values
 
 
@@ -228,7 +172,7 @@ def _svd_vjp(params: Any, k: int, g: Any, ys: Any, a: Any) -> list[Any]:
     made = _turned(g, u, s)
     if g.dtype.kind == "c":
         # the phases of u and v turn together; they are counted here
-        turn = np.imag(np.diagonal(np.matmul(adjoint(u), g), 0, -2, -1)) * _safe_inverse(s)
+        turn = np.imag(np.diagonal(np.matmul(adjoint(u), g), 0, -2, -1)) * safe_inverse(s)
         made = made + u * (1j * turn)[..., None, :]
     return [np.matmul(made, adjoint(v))]
 
@@ -237,11 +181,11 @@ def _turned(g: Any, u: Any, s: Any) -> Any:
     """What the gradient of u contributes to that of u s, up to u's own phases."""
     inner = np.matmul(adjoint(u), g)
     # 1 / (s[j]^2 - s[i]^2), the factors apart so that none underflows
-    sums = _safe_inverse(s[..., None, :] + s[..., :, None])
-    turned = _differences(s) * sums * inner
+    sums = safe_inverse(s[..., None, :] + s[..., :, None])
+    turned = inverse_differences(s) * sums * inner
     within = np.matmul(u, (turned + adjoint(turned)) * s[..., None, :])
     # u's columns may leave the space that they span
-    outside = (g - np.matmul(u, inner)) * _safe_inverse(s)[..., None, :]
+    outside = (g - np.matmul(u, inner)) * safe_inverse(s)[..., None, :]
     return within + outside
 
 

@@ -24,6 +24,9 @@ from npjit.ops.symint import is_int, size_of
 
 __all__ = ["get_item", "identity", "parse", "set_item"]
 
+# sums of a few sizes up to here stay within int64
+FARTHEST = 2**60
+
 
 def normalise_index(block: Block, key: Any, n: Size) -> Size:
     """The index of an axis of extent n, counted from the front; IndexError when it is surely out of range.
@@ -60,6 +63,17 @@ def traced_index(block: Block, node: Node, n: Size) -> Size:
     node = build.select(block, negative, wrapped, node)
     _check_index(block, node, n)
     return bind(block, node, 0, n - 1)
+
+
+def traced_int(block: Block, node: Node) -> Size:
+    """A size variable for a computed integer scalar; one near int64's ends fails the call's check."""
+    node = build.cast(block, build.weigh(block, node, Weight.SCALAR), build.INT64)
+    least, greatest = (build.constant(block, end, build.INT64) for end in (-FARTHEST, FARTHEST))
+    low = build.ufunc(block, kinds.UFUNCS[np.less_equal], np.less_equal, [least, node])
+    high = build.ufunc(block, kinds.UFUNCS[np.less_equal], np.less_equal, [node, greatest])
+    ok = build.ufunc(block, kinds.UFUNCS[np.logical_and], np.logical_and, [low, high])
+    block.add(kinds.CHECK, (ok,), "an int that is too large for a size", ok.type)
+    return bind(block, node, -FARTHEST, FARTHEST)
 
 
 def bind(block: Block, node: Node, least: Size, greatest: Size) -> Size:

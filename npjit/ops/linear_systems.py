@@ -120,6 +120,11 @@ def _cofactor_vjp(params: Any, g: Any, y: Any, a: Any) -> list[Any]:
 
 
 def _pinv_vjp(params: Any, g: Any, y: Any, a: Any) -> list[Any]:
+    return [pinv_gradient(g, y, a)]
+
+
+def pinv_gradient(g: Any, y: Any, a: Any) -> Any:
+    """The gradient of a matrix, given that of its pseudo-inverse y."""
     gh, yh = adjoint(g), adjoint(y)
     first = -np.matmul(yh, np.matmul(g, yh))
     # what the null spaces of a matrix that is not square add
@@ -127,7 +132,7 @@ def _pinv_vjp(params: Any, g: Any, y: Any, a: Any) -> list[Any]:
     right = np.matmul(np.matmul(yh, y), gh)
     left = left - np.matmul(a, np.matmul(y, left))
     right = right - np.matmul(np.matmul(right, y), a)
-    return [first + left + right]
+    return first + left + right
 
 
 def _transposed(params: Any, a: TensorType) -> list[TensorType]:

@@ -160,20 +160,14 @@ def _quantile(in_order: Tracer, n: Any, q: Any, method: str, weak: bool, pick: A
     step = place - np.where(below, 0, np.where(above, -1, low))
     if method == "midpoint":
         step = np.where(place % 1 == 0, 0.0, 0.5)
-    if weak:
-        step = fresh(step.block, build.cast(step.block, step.node, _weak_dtype(in_order)))
     step = step[(..., *[None] * (previous.ndim - step.ndim))]
-    return _between(previous, following, step)
-
-
-def _weak_dtype(values: Tracer) -> np.dtype[Any]:
-    """The dtype of an operation of these values with a Python float."""
-    return np.result_type(values.dtype, 1.0)
-
-
-def _between(a: Any, b: Any, t: Any) -> Any:
-    span = b - a
-    return np.where(t >= 0.5, b - span * (1 - t), a + span * t)
+    steps = (step, 1 - step)
+    if weak:
+        # Python floats take part in the values' own dtype
+        dtype = np.result_type(in_order.dtype, 1.0)
+        steps = tuple(fresh(s.block, build.cast(s.block, s.node, dtype)) for s in steps)
+    span = following - previous
+    return np.where(step >= 0.5, following - span * steps[1], previous + span * steps[0])
 
 
 def _fractions(block: Block, q: Any, divisor: int) -> Tracer:

@@ -9,12 +9,13 @@ import numpy as np
 
 from npjit.core import view as views
 from npjit.core.graph import Block, Node, Weight
-from npjit.core.op import Gather, Op
+from npjit.core.op import Gather, Kind, Op
 from npjit.core.size import Size
 from npjit.ops import build, kinds
 from npjit.ops.cell import Cell
 from npjit.ops.errors import NotCaptured
 from npjit.ops.gathering import gather, in_range, set_at
+from npjit.ops.indexing import is_basic
 from npjit.ops.kinds import function
 from npjit.ops.movement import ravel
 from npjit.ops.operands import as_array, find_block, one_axis
@@ -117,16 +118,35 @@ def _at(ufunc: np.ufunc, op: Op) -> Any:
         array = as_array(find_block(a, indices, b), a)
         if array is not a:
             raise NotCaptured("ufunc.at on what is no array")
-        *_, result = build.loop_dtypes(
-            ufunc, (array.dtype, build.rule_entry(as_node(array.block, b)))
-        )
+        value = as_array(array.block, b)
+        if _is_exact(value.node, array.dtype):
+            value = value.astype(array.dtype)
+        *_, result = build.loop_dtypes(ufunc, (array.dtype, value.dtype))
         if not np.can_cast(result, array.dtype, "same_kind"):
             raise TypeError("Cannot cast ufunc operand")
         if result != array.dtype:
             raise NotCaptured("ufunc.at that computes in another dtype than the array's")
-        set_at(array, _as_arrays(array, indices), b, op)
+        keys = _as_arrays(array, indices)
+        if all(is_basic(k) for k in keys):
+            part = array[keys]
+            ufunc(part, value, out=(part,))
+        else:
+            set_at(array, keys, value, op)
 
     return at
+
+
+def _is_exact(value: Node, dtype: np.dtype[Any]) -> bool:
+    """Whether a known number is one of a dtype, in which adding it then rounds alike."""
+    if value.op.kind is Kind.VIEW:
+        value = value.args[0]
+    if value.op.kind is not Kind.CONST or value.dtype.kind == "c" or dtype.kind not in "fiu":
+        return False
+    known = value.params.value
+    if dtype.kind in "iu" and known.dtype.kind == "f":
+        return False
+    with np.errstate(all="ignore"):
+        return bool(known.astype(dtype) == known)
 
 
 def _as_arrays(array: Tracer, key: Any) -> Any:
@@ -153,7 +173,8 @@ for _ufunc, _row in (
 @function((np.subtract, "at"))
 def subtract_at(a: Any, indices: Any, b: Any) -> None:
     """np.subtract.at: the negative numbers are added."""
-    kinds.FUNCTIONS[np.add, "at"](a, indices, np.negative(as_array(find_block(a, indices, b), b)))
+    value = b if isinstance(b, (int, float)) else as_array(find_block(a, indices, b), b)
+    kinds.FUNCTIONS[np.add, "at"](a, indices, -value)
 
 
 # ---------------------------------------------------------------- counting

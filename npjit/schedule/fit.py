@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from npjit.core.graph import Node
 from npjit.core.op import CONTROL, Kind
+from npjit.core.size import bounds
 from npjit.schedule.cells import CALLS
 from npjit.schedule.group import Group
 from npjit.schedule.index import Index, labels_of
@@ -36,7 +37,10 @@ def can_compute(walk: Walk, n: Node, group: Group, indices: list[Index]) -> bool
     if group.step is not None:
         if n.op.kind not in (Kind.VIEW, Kind.RESHAPE) or group.step.op.kind in CONTROL:
             return False
-        return group.step.op.kind in CALLS or _is_matrix_view(n, indices)
+        if group.step.op.kind in CALLS:
+            return True
+        is_dot = not group.step.params[2]
+        return all(_is_matrix_view(walk, n, index, is_dot) for index in indices)
     if n.op.kind is Kind.REDUCE:
         full = len(group.reduces) >= MOST_REDUCTIONS and n not in group.reduces
         return len(indices) == 1 and not full and _can_reduce(group, indices[0])
@@ -45,15 +49,18 @@ def can_compute(walk: Walk, n: Node, group: Group, indices: list[Index]) -> bool
     return all(arguments(n, index) is not None for index in indices)
 
 
-def _is_matrix_view(n: Node, indices: list[Index]) -> bool:
-    """Whether a library can read a view in place: every axis runs through it by single steps."""
-    for index in indices:
-        args = arguments(n, index)
-        if args is None or labels_of(args[0]) != labels_of(index):
-            return False
-        if any(k != 1 for span in args[0] for _, k in span.terms if span.dims == 1):
-            return False
-    return True
+def _is_matrix_view(walk: Walk, n: Node, index: Index, is_dot: bool) -> bool:
+    """Whether a library can read a view in place: rows or columns of neighbouring elements, or a
+    vector (backwards only for a dot product of two)."""
+    args = arguments(n, index)
+    if args is None or labels_of(args[0]) != labels_of(index):
+        return False
+    steps = [k for span in args[0] for _, k in span.terms if span.dims == 1]
+    if len(labels_of(index)) > 1:
+        source = n.args[0]
+        stored = source in walk.program.base
+        return all(k == 1 for k in steps) and (not stored or walk.suits_library(source, args[0]))
+    return is_dot or all((bounds(k)[0] or 0) > 0 for k in steps)
 
 
 def _can_reduce(group: Group, index: Index) -> bool:

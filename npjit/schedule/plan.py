@@ -289,8 +289,3 @@ def _show(step: Step) -> str:
 
 def _place(p: Place) -> str:
     return f"{p.space}+{text(p.offset)}" if p.space == "arena" else f"{p.space}{p.number}"
-
-
-def ops_of(plan: Plan) -> set[Op]:
-    """Every row that the plan's kernels use."""
-    return {i.op for k in plan.kernels for _, i in k.instructions() if hasattr(i, "op")}

@@ -27,6 +27,7 @@ from npjit.schedule.cells import CALLS, inputs_of, read_program
 from npjit.schedule.contract import Product, lower_contract
 from npjit.schedule.fuse import fuse
 from npjit.schedule.group import Group
+from npjit.schedule.handover import hand_over
 from npjit.schedule.items import Memory
 from npjit.schedule.kernel import Kernel
 from npjit.schedule.lower import Lowered, lower
@@ -94,6 +95,7 @@ class Scope:
         self.parts: list[Part] = []
         for group in self.fusion.groups:
             self._add(group)
+        self._skip_copies()
         self.places, self.arena = self._plan_memory()
 
     # -- what runs, and what it touches
@@ -103,7 +105,6 @@ class Scope:
         kind = None if group.step is None else group.step.op.kind
         if group.step is None:
             lowered = lower(group, labels, self.program, strides)
-            self.shared.kernels.setdefault(lowered.kernel, len(self.shared.kernels))
             buffers = zip(lowered.memories, lowered.kernel.buffers, strict=False)
             written = frozenset(m for m, b in buffers if b.role != "in")
             self._push(lowered, Use(lowered.memories, written, lowered.kernel))
@@ -159,6 +160,14 @@ class Scope:
 
     # -- memory
 
+    def _skip_copies(self) -> None:
+        """Let values be computed where they are wanted; only what has memory of its own moves."""
+        every = {m for use in self.uses for m in use.memories}
+        fixed = {m for m in every if m[0].op.kind is Kind.INPUT or m[0] in self.program.results}
+        steps = hand_over(list(zip(self.parts, self.uses, strict=True)), fixed)
+        self.parts = [part for part, _ in steps]
+        self.uses = [use for _, use in steps]
+
     def _plan_memory(self) -> tuple[dict[Memory, Place], Size]:
         """Places counted from the start of this scope's part of the arena."""
         fixed: dict[Memory, Place] = {}
@@ -203,7 +212,8 @@ class Scope:
     def _step(self, part: Part, where: list[Place], place: Callable[[Memory], Place]) -> Step:
         if isinstance(part, Lowered):
             scalars = tuple(n.params for n in part.scalars)
-            return Launch(self.shared.kernels[part.kernel], tuple(where), scalars, part.sizes)
+            number = self.shared.kernels.setdefault(part.kernel, len(self.shared.kernels))
+            return Launch(number, tuple(where), scalars, part.sizes)
         if isinstance(part, Product):
             return part.placed(*where)
         if isinstance(part, Nested):

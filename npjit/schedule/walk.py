@@ -194,8 +194,13 @@ class Walk:
         found = address(index, n.shape, self.strides_of(n))
         if found is None or group.step is None or group.step.op.kind is not Kind.CONTRACT:
             return found is not None
-        # a library wants rows or columns of neighbouring elements
-        return not found[1] or 1 in found[1].values()
+        return self.suits_library(n, index)
+
+    def suits_library(self, n: Node, index: Index) -> bool:
+        """Whether a product can read n in memory: a vector, or rows or columns of neighbouring
+        elements."""
+        found = address(index, n.shape, self.strides_of(n))
+        return found is not None and (len(found[1]) < 2 or 1 in found[1].values())
 
     def _read_copy(self, group: Group, n: Node, why: str) -> Node:
         """A stored copy of n, made before n is overwritten, in C order; the group reads that."""

@@ -195,10 +195,11 @@ def make_device(shift: int) -> Any:
 def functions_of(program: Program, inputs: Sequence[Any]) -> list[str]:
     """What a call starts outside of loops and branches."""
     device = program.device
-    addresses = [device.address(v) if hasattr(v, "strides") else 0 for v in inputs]
-    plain = [s for s in program.plan.steps if isinstance(s, Launch)]
-    sizes = program.instance(inputs).sizes
-    return program.preparation(plain, sizes, addresses).functions()
+    scalars = (np.generic, int, float, complex)
+    addresses = [0 if isinstance(v, scalars) else device.address(v) for v in inputs]
+    instance = program.instance(inputs)
+    plain = [s for s in instance.steps if isinstance(s, Launch)]
+    return program.preparation(plain, instance.sizes, addresses).functions()
 
 
 def build(source: str, functions: Sequence[str]) -> ctypes.CDLL:

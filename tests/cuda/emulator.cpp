@@ -23,6 +23,7 @@ struct Fiber {
   bool watched;
   unsigned mask;
   int distance;
+  bool up;
   int bytes;
   char given[16];
   char received[16];
@@ -83,12 +84,13 @@ void begin_watching() { current->watched = true; }
 
 void wait_for_block() { wait(State::at_barrier); }
 
-void exchange(unsigned mask, int distance, const void* mine, void* other, int bytes) {
+void exchange(unsigned mask, int distance, bool up, const void* mine, void* other, int bytes) {
   Fiber* self = current;
   if (!(mask >> (self->index.x % 32) & 1))
     fault("a shuffle by a lane that its mask leaves out");
   self->mask = mask;
   self->distance = distance;
+  self->up = up;
   self->bytes = bytes;
   std::memcpy(self->given, mine, bytes);
   wait(State::at_shuffle);
@@ -136,13 +138,14 @@ static bool finish_shuffle(int number, int threads) {
       continue;
     const Fiber& other = fibers[warp + lane];
     const bool is_there = warp + lane < threads && other.state == State::at_shuffle;
-    if (!is_there || other.mask != f.mask || other.distance != f.distance)
+    if (!is_there || other.mask != f.mask || other.distance != f.distance || other.up != f.up)
       return false;
   }
   for (int lane = 0; lane < 32; ++lane) {
     if (!(f.mask >> lane & 1))
       continue;
-    const int from = lane ^ f.distance;
+    const int before = lane < f.distance ? lane : lane - f.distance;
+    const int from = f.up ? before : lane ^ f.distance;
     Fiber& to = fibers[warp + lane];
     if (!(f.mask >> from & 1)) {
       current = &to;
@@ -279,6 +282,14 @@ static void access(const void* place, size_t bytes, bool writes) {
     fault("an access outside all buffers");
   for (size_t i = 0; i < bytes; ++i)
     touch(shared[p + i], writes);
+}
+
+void check_inside(const void* place, int bytes) {
+  for (const Buffer& b : buffers) {
+    if ((const char*)place >= b.start && (const char*)place + bytes <= b.end)
+      return;
+  }
+  fault("an atomic access outside all buffers");
 }
 
 }  // namespace emulator

@@ -22,8 +22,10 @@ const Dim3& thread();
 extern Dim3 block_index, block_size, grid_size;
 
 void wait_for_block();
-void exchange(unsigned mask, int distance, const void* mine, void* other, int bytes);
+// The other lane is at a distance by exclusive or; or so many lanes before, where there is none the lane itself.
+void exchange(unsigned mask, int distance, bool up, const void* mine, void* other, int bytes);
 void release_and_acquire(const void* place);
+void check_inside(const void* place, int bytes);
 void check_aligned(const void* place, int bytes);
 // From here on the current thread's accesses are the kernel's own.
 void begin_watching();
@@ -80,13 +82,23 @@ inline void __threadfence() {}
 template <class T>
 T __shfl_xor_sync(unsigned mask, T x, int distance) {
   T other;
-  emulator::exchange(mask, distance, &x, &other, sizeof(T));
+  emulator::exchange(mask, distance, false, &x, &other, sizeof(T));
   return other;
 }
 
-inline unsigned atomicAdd(unsigned* place, unsigned value) {
+template <class T>
+T __shfl_up_sync(unsigned mask, T x, int distance) {
+  T other;
+  emulator::exchange(mask, distance, true, &x, &other, sizeof(T));
+  return other;
+}
+
+// No thread comes between; other accesses are not compared with these.
+template <class T>
+__attribute__((no_sanitize("thread"))) T atomicAdd(T* place, T value) {
+  emulator::check_inside(place, sizeof(T));
   emulator::release_and_acquire(place);
-  const unsigned before = *place;
+  const T before = *place;
   *place = before + value;
   return before;
 }

@@ -8,57 +8,72 @@ struct k0_args {
 };
 static void k0_chunk(void* context, i64 begin, i64 end, int chunk) {
   const k0_args& a = *(const k0_args*)context;
+  const npjit_api* const api = a.api;
   const f64* const mem0 = a.mem0;
   const f64* const mem1 = a.mem1;
   f64* const mem2 = a.mem2;
+  i64 const s0 = a.s0;
   i64 const s1 = a.s1;
-  i64 rest = begin;
-  i64 low1 = rest % s1;
-  rest /= s1;
-  i64 x0 = rest;
+  i64 bytes = 0;
+  const i64 offset3 = bytes;
+  bytes += 3072;
+  char* const packed = (char*)api->scratch(bytes);
+  const i64 rows = s0;
   for (i64 t = begin; t < end;) {
-    const i64 high1 = nj_size_min(s1, low1 + end - t);
-    t += high1 - low1;
-#pragma omp simd
-    for (i64 x1 = low1; x1 < high1; ++x1) {
-      f64 acc4 = 0;
-      {
-        const i64 x2 = 0;
-        const f64 v0 = mem0[3*x0 + x2];
-        const f64 v1 = mem1[3*x1 + x2];
-        const f64 v2 = v0 - v1;
-        const f64 v3 = v2 * v2;
-        acc4 = acc4 + v3;
+    const i64 low1 = t / rows * 128;
+    const i64 high1 = nj_size_min(s1, low1 + 128);
+    const i64 stop = nj_size_min(end, (t / rows + 1) * rows);
+    f64* const mem3 = (f64*)(packed + offset3) - low1;
+    for (i64 x2 = 0; x2 < 3; ++x2) {
+      for (i64 x1 = low1; x1 < high1; ++x1) {
+        const f64 v7 = mem1[3*x1 + x2];
+        mem3[x1 + 128*x2] = v7;
       }
-      {
-        const i64 x2 = 1;
-        const f64 v0 = mem0[3*x0 + x2];
-        const f64 v1 = mem1[3*x1 + x2];
-        const f64 v2 = v0 - v1;
-        const f64 v3 = v2 * v2;
-        acc4 = acc4 + v3;
-      }
-      {
-        const i64 x2 = 2;
-        const f64 v0 = mem0[3*x0 + x2];
-        const f64 v1 = mem1[3*x1 + x2];
-        const f64 v2 = v0 - v1;
-        const f64 v3 = v2 * v2;
-        acc4 = acc4 + v3;
-      }
-      const f64 v4 = acc4;
-      const f64 v5 = nj_sqrt(v4);
-      mem2[s1*x0 + x1] = v5;
     }
-    low1 = 0;
-    ++x0;
+    for (; t < stop; ++t) {
+      i64 rest = t % rows;
+      const i64 x0 = rest % s0;
+      rest /= s0;
+#pragma omp simd
+      for (i64 x1 = low1; x1 < high1; ++x1) {
+        f64 acc4 = 0;
+        {
+          const i64 x2 = 0;
+          const f64 v0 = mem0[3*x0 + x2];
+          const f64 v1 = mem3[x1 + 128*x2];
+          const f64 v2 = v0 - v1;
+          const f64 v3 = v2 * v2;
+          acc4 = acc4 + v3;
+        }
+        {
+          const i64 x2 = 1;
+          const f64 v0 = mem0[3*x0 + x2];
+          const f64 v1 = mem3[x1 + 128*x2];
+          const f64 v2 = v0 - v1;
+          const f64 v3 = v2 * v2;
+          acc4 = acc4 + v3;
+        }
+        {
+          const i64 x2 = 2;
+          const f64 v0 = mem0[3*x0 + x2];
+          const f64 v1 = mem3[x1 + 128*x2];
+          const f64 v2 = v0 - v1;
+          const f64 v3 = v2 * v2;
+          acc4 = acc4 + v3;
+        }
+        const f64 v4 = acc4;
+        const f64 v5 = nj_sqrt(v4);
+        mem2[s1*x0 + x1] = v5;
+      }
+    }
   }
 }
 static void k0(const npjit_api* api, const f64* mem0, const f64* mem1, f64* mem2, i64 s0, i64 s1) {
   k0_args a = {api, mem0, mem1, mem2, s0, s1};
-  const i64 n = s0*s1;
-  const i64 grain = 1560;
-  if (n > 0) api->parallel(k0_chunk, &a, n, grain);
+  const i64 n = s0;
+  const i64 grain = 12;
+  const i64 strips = (s1 + 127) / 128;
+  if (n * strips > 0) api->parallel(k0_chunk, &a, n * strips, grain);
 }
 
 extern "C" int npjit_prepare(const i64* in, i64* out) {

@@ -23,7 +23,12 @@ static void k0(const npjit_api* api, const f64* mem0, f64* mem1, i64 s0) {
   k0_args a = {api, mem0, mem1, s0};
   const i64 n = s0;
   const i64 grain = 1489;
-  if (n > 0) api->parallel(k0_chunk, &a, n, grain);
+  if (n > grain) {
+    api->parallel(k0_chunk, &a, n, grain);
+  }
+  else if (n > 0) {
+    k0_chunk(&a, 0, n, 0);
+  }
 }
 
 extern "C" int npjit_prepare(const i64* in, i64* out) {

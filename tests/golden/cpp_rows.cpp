@@ -55,7 +55,12 @@ static void k0(const npjit_api* api, const f32* mem0, f32* mem2, i64 s0, i64 s1)
   k0_args a = {api, mem0, mem2, s0, s1};
   const i64 n = s0;
   const i64 grain = 1 + 32768 / nj_size_max(1, 18*s1);
-  if (n > 0) api->parallel(k0_chunk, &a, n, grain);
+  if (n > grain) {
+    api->parallel(k0_chunk, &a, n, grain);
+  }
+  else if (n > 0) {
+    k0_chunk(&a, 0, n, 0);
+  }
 }
 
 extern "C" int npjit_prepare(const i64* in, i64* out) {

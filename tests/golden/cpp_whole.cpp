@@ -58,8 +58,13 @@ static void k0(const npjit_api* api, const f64* mem0, f64* mem1, i64* mem2, i64 
     k0_part0 parts[256];
     a.parts0 = parts;
     const i64 least = nj_size_max(grain, n / 256 + 1);
-    const int chunks = n > 0 ? api->chunks(n, least) : 0;
-    if (n > 0) api->parallel(k0_p0, &a, n, least);
+    const int chunks = n > least ? api->chunks(n, least) : n > 0;
+    if (n > least) {
+      api->parallel(k0_p0, &a, n, least);
+    }
+    else if (n > 0) {
+      k0_p0(&a, 0, n, 0);
+    }
     for (int c = 0; c < chunks; ++c) {
       acc1 = acc1 + parts[c].acc1;
       const b1 better2 = (at2 < 0) | (parts[c].acc2 > acc2) | ((parts[c].acc2 != parts[c].acc2) & (acc2 == acc2));

@@ -39,6 +39,7 @@ C          nj_sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh ar
            sign rint (x) -> C              power maximum minimum fmax fmin (x, y) -> C
            absolute angle real imag (x) -> the real type      isnan isinf isfinite (x) -> b1
 Choice     T nj_select(b1 c, T a, T b)     where
+           b1 nj_held(b1 c)                c, for the choice whether to load a complex element
 Reductions nj_cascade<T> s;                pairwise sum of f32 f64 c64 c128, error at most NumPy's
              for (i64 b = lo; b < hi; b += NJ_BLOCK(T)) {
                const i64 m = nj_size_min(NJ_BLOCK(T), hi - b);
@@ -112,6 +113,16 @@ _LIBM_NAMES = {
 }
 _TWO_ARGUMENTS = ("atan2", "pow", "hypot")
 
+# Logarithms of libmvec leave the vector, value by value, where one lies at the edge of the domain
+# or outside: ten times slower for np.where(x > 0, np.log(x), 0).
+_EDGES = {"log": 0, "log2": 0, "log10": 0, "log1p": -1}
+_GUARDED = """NJ_INLINE {kind} nj_{base}({kind} x) {{
+  const b1 inside = (x > {edge}) & (x < {inf});
+  const {kind} above = nj_select(x > {edge}, x, {inf} - {inf});
+  const {kind} outside = nj_select(x == {edge}, -{inf}, above);
+  return nj_select(inside, nj_inside_{base}(nj_select(inside, x, ({kind})1)), outside);
+}}"""
+
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _DECLARED = re.compile(
     r"^(?:template <[^;{}]*?>\s*)?(?:NJ_INLINE|static|__attribute__|f32|f64|double|float)"
@@ -141,7 +152,11 @@ def prelude_text(code: str, vector: Iterable[str] = ()) -> str:
     """The part of the prelude that `code` needs, when `vector` lists what libmvec offers."""
     vector = frozenset(vector)
     own = [p for p in _paragraphs() if p.without not in vector]
-    return select(code, [*own[:2], *_declarations(vector), *own[2:]])
+    # a guard stands behind what it calls
+    choices = [i for i, p in enumerate(own) if "nj_select" in p.defines and not p.types]
+    middle = choices[-1] + 1
+    parts = [own[:2], _declarations(vector), own[2:middle], _guards(vector), own[middle:]]
+    return select(code, [paragraph for part in parts for paragraph in part])
 
 
 def select(code: str, paragraphs: Sequence[Paragraph]) -> str:
@@ -173,8 +188,21 @@ def _declarations(vector: frozenset[str]) -> tuple[Paragraph, ...]:
         kind = "f32" if single else "f64"
         arguments = f"{kind}, {kind}" if base in _TWO_ARGUMENTS else kind
         attributes = '__attribute__((simd("notinbranch"), const, nothrow))'
-        declared = f'nj_{numpy_names.get(base, base)}({arguments}) __asm__("{name}");'
-        found.append(parse(f"{attributes} {kind} {declared}", frozenset()))
+        called = f"inside_{base}" if base in _EDGES else numpy_names.get(base, base)
+        text = f'{attributes} {kind} nj_{called}({arguments}) __asm__("{name}");'
+        found.append(parse(text, frozenset()))
+    return tuple(found)
+
+
+@functools.cache
+def _guards(vector: frozenset[str]) -> tuple[Paragraph, ...]:
+    """The functions that keep arguments at the edge of a domain away from libmvec."""
+    found = []
+    for base, edge in _EDGES.items():
+        for name, kind, infinity in ((base, "f64", "inf()"), (f"{base}f", "f32", "inff()")):
+            if name in vector:
+                text = _GUARDED.format(base=base, kind=kind, edge=edge, inf=f"__builtin_{infinity}")
+                found.append(parse(text, frozenset()))
     return tuple(found)
 
 

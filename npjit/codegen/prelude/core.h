@@ -32,6 +32,14 @@ NJ_INLINE f64 nj_from_bits(u64 bits) {
 #endif
 #endif
 
+// Whether a complex element is loaded: an opaque choice. As a masked vector load g++ 12 swaps the
+// two planes of such an element where a product crosses them.
+NJ_INLINE b1 nj_held(b1 held) {
+  i32 hidden = held;
+  __asm__("" : "+r"(hidden));
+  return hidden != 0;
+}
+
 // NumPy's casts are what SSE code gives: 8 and 16 bit integers are cut from an i32, and what does
 // not fit becomes the smallest integer of the conversion. C++ alone leaves this undefined.
 NJ_INLINE i32 nj_convert(i32*, f64 x) { return NJ_OPAQUE((i32)x); }

@@ -1,0 +1,37 @@
+"""Whether a call of a program gave what NumPy gives, arguments after the call included.
+
+In: a program, (result, *arguments) of a call, and the same of NumPy's. Out: nothing, or an
+AssertionError that names the first difference:
+
+    assert_right(program, (got, *got_arguments), (want, *want_arguments))
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benches.programs.program import Program
+from npjit.core.tolerance import TRANSCENDENTAL, assert_equal_numpy
+
+
+def assert_right(program: Program, got: tuple[Any, ...], want: tuple[Any, ...]) -> None:
+    """Exact up to roundings the size of `conditioning`, relative to the largest element."""
+    for one, other in zip(flat(got), flat(want), strict=True):
+        bound = allowance(program.conditioning, other)
+        assert_equal_numpy(one, other, ulp=TRANSCENDENTAL, bound=bound)
+
+
+def flat(results: tuple[Any, ...]) -> list[Any]:
+    """The arrays and numbers of a call, those inside tuples too."""
+    return [x for r in results for x in (flat(r) if isinstance(r, tuple) else [r])]
+
+
+def allowance(conditioning: float, want: Any) -> Any:
+    if want is None or not conditioning:
+        return None
+    values = np.asarray(want)
+    if values.dtype.kind not in "fc":
+        return None
+    return conditioning * np.finfo(values.dtype).eps * np.max(np.abs(values), initial=0.0)
