@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import npjit
 from tests.calls import assert_same, check_calls
 
 X = np.linspace(-1.0, 2.0, 20)
@@ -159,3 +160,18 @@ def test_shapes_that_values_decide(jit):
     f = jit(lambda x, k: (x[:k], (x * 2)[int(x[3]) + 3 :], x[x > 0]))
     for k in (np.int64(3), np.int64(5)):
         assert_same(f(X, k), f.__wrapped__(X, k))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x.copy(order="F"),
+        lambda x: np.copy(x, order="F"),
+        lambda x: x.astype("f4", order="F"),
+        lambda x: np.zeros_like(x, order="F"),
+        lambda x: np.array(x, order="F"),
+    ],
+)
+def test_an_order_that_is_asked_for_is_kept(f):
+    x = np.ones((20, 30))
+    assert npjit.jit(f)(x).strides == f(x).strides

@@ -15,6 +15,9 @@ SQUARE = RANDOM.normal(size=(2, 3, 3)) + 4 * np.eye(3)
 POSITIVE = SQUARE @ SQUARE.swapaxes(-1, -2) + np.eye(3)
 TALL = RANDOM.normal(size=(4, 3))
 COMPLEX = SQUARE[0] + 1j * RANDOM.normal(size=(3, 3))
+ROTATION = np.array([[0.0, -2.0, 1.0], [1.0, 0.5, 0.0], [0.0, 0.0, 3.0]])
+UP = np.array([-1.0, 0.0, 0.5, 2.0])
+SIX = RANDOM.normal(size=(6, 6)) + 3 * np.eye(6)
 B = RANDOM.normal(size=(2, 3, 2))
 
 
@@ -47,6 +50,15 @@ VALUES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "eigh": (lambda a: tuple(np.linalg.eigh(a)), [POSITIVE]),
     "eigh upper": (lambda a: tuple(np.linalg.eigh(a, "U")), [SQUARE]),
     "eigvalsh": (np.linalg.eigvalsh, [POSITIVE]),
+    "eig": (lambda a: tuple(np.linalg.eig(a)), [COMPLEX]),
+    "eig real": (lambda a: tuple(np.linalg.eig(a)), [POSITIVE]),
+    "eig of a rotation": (lambda a: tuple(np.linalg.eig(a)), [ROTATION]),
+    "eigvals": (np.linalg.eigvals, [ROTATION]),
+    "lstsq": (np.linalg.lstsq, [TALL, TALL[:, 1:] ** 2]),
+    "lstsq vector": (lambda a, b: np.linalg.lstsq(a, b, rcond=None), [TALL, TALL[:, 0] ** 2]),
+    "lstsq wide": (lambda a, b: np.linalg.lstsq(a, b, rcond=1e-9), [TALL.T, TALL[0]]),
+    "tensorinv": (lambda a: np.linalg.tensorinv(a.reshape(3, 2, 6)), [SIX]),
+    "tensorsolve": (lambda a, b: np.linalg.tensorsolve(a.reshape(6, 3, 2), b), [SIX, SIX[0]]),
     "svd": (lambda a: tuple(np.linalg.svd(a)), [TALL]),
     "svd reduced": (lambda a: tuple(np.linalg.svd(a, False)), [SQUARE]),
     "svd values": (lambda a: np.linalg.svd(a, compute_uv=False), [TALL.T]),
@@ -68,6 +80,18 @@ VALUES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "searchsorted": (lambda a, v: np.searchsorted(np.sort(a), v, "right"), [X[0], X]),
     "digitize": (lambda x: np.digitize(x, [-1.0, 0.0, 0.5]), [X]),
     "digitize down": (lambda x: np.digitize(x, [0.5, 0.0, -1.0], right=True), [X]),
+    "interp": (lambda x, p: np.interp(x, np.sort(p), p), [X, X[1]]),
+    "interp ends": (lambda x, p: np.interp(x, np.sort(p), p, left=-7, right=9.5), [X, X[1]]),
+    "interp at places": (lambda x, p: np.interp(p, np.sort(p), x[0] * 1j), [X, X[1]]),
+    "interp period": (lambda x, p: np.interp(x * 9, p, p * 2, period=3.0), [X, X[1]]),
+    "interp infinite": (lambda x, p: np.interp(p, p, x), [np.array([0, np.inf, np.inf, 1]), UP]),
+    "interp of a number": (lambda x, p: np.interp(x[0, 0], p, p**2), [X, UP]),
+    "histogram": (lambda x: np.histogram(x, 7), [X]),
+    "histogram weights": (
+        lambda x, w: np.histogram(x, 4, (-1, 1.5), weights=w, density=True),
+        [X, np.abs(X)],
+    ),
+    "isin": (lambda x, y: np.isin(x, y, invert=True), [np.arange(6), np.array([3, 9, 1])]),
     "fft": (np.fft.fft, [X]),
     "fft of a part": (lambda x: np.fft.fft(x, 3, axis=0, norm="ortho"), [X]),
     "fft padded": (lambda x: np.fft.fft(x, 8), [X]),
@@ -152,6 +176,19 @@ GRADIENTS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         [COMPLEX],
     ),
     "eigvalsh": (lambda a: weighted(np.linalg.eigvalsh(hermitian(a))), [POSITIVE]),
+    "eigvals": (lambda a: weighted(np.linalg.eigvals(a)), [COMPLEX]),
+    "eigvals real": (lambda a: weighted(np.linalg.eigvals(a)), [ROTATION]),
+    "eig": (lambda a: weighted(np.abs(np.linalg.eig(a)[1]) ** 2), [COMPLEX]),
+    "eig real": (
+        lambda a: weighted(*np.linalg.eig(a)),
+        [np.diag([1.0, 3.0, 7.0]) + 0.1 * X[:, :3]],
+    ),
+    "lstsq": (lambda a, b: weighted(np.linalg.lstsq(a, b)[0]), [TALL, TALL[:, 0] ** 2]),
+    "lstsq residuals": (lambda a, b: np.linalg.lstsq(a, b)[1][0], [TALL, TALL[:, 0] ** 2]),
+    "lstsq wide": (lambda a, b: weighted(np.linalg.lstsq(a, b)[0]), [TALL.T, TALL[0]]),
+    "lstsq values": (lambda a, b: weighted(np.linalg.lstsq(a, b)[3]), [TALL, TALL[:, 0]]),
+    "interp": (lambda x, p: weighted(np.interp(x, UP, p)), [X, X[1, :4]]),
+    "interp places": (lambda p: weighted(np.interp(X, p, UP**2)), [UP * 1.1 + 0.07]),
     "svd": (lambda a: weighted(*(p**2 for p in np.linalg.svd(a, False))), [TALL]),
     "svd complex": (
         lambda a: weighted((lambda u, s, vh: (u * s**1.5) @ vh)(*np.linalg.svd(a, False))),

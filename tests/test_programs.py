@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -19,17 +20,18 @@ CALLS = 2
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program_is_right(name: str) -> None:
-    compiled_call_counts(PROGRAMS[name])
+    call_counts(PROGRAMS[name])
 
 
 def test_how_programs_run(golden: Callable[[str, str], None]) -> None:
     """A program that falls back where it ran whole changes the golden list."""
-    counts = {name: compiled_call_counts(p) for name, p in PROGRAMS.items()}
+    counts = {name: call_counts(p) for name, p in PROGRAMS.items()}
     lines = [f"{name} whole {c['whole']} numpy {c['numpy']}" for name, c in counts.items()]
     golden("programs.txt", "\n".join(lines) + "\n")
 
 
-def compiled_call_counts(program: Program) -> dict[str, Any]:
+@functools.cache
+def call_counts(program: Program) -> dict[str, Any]:
     """cache_info after some calls, each compared with NumPy: results, types, arguments."""
     compiled = npjit.jit(program.function)
     with np.errstate(all="ignore"), warnings.catch_warnings():

@@ -62,6 +62,11 @@ class Trace(Block):
         """An array constant as an input of its own."""
         return self.input(value).node
 
+    def actual(self, node: Node) -> Any:
+        """The value of a node for the arrays at hand."""
+        graph = Graph.of(self, self.inputs, [node], (), self.sources)
+        return graph.run(*self.arrays)[0]
+
     def c_ordered(self, node: Node) -> bool:
         """Whether an input is C-contiguous."""
         return bool(self.arrays[node.params].flags.c_contiguous)

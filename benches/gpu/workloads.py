@@ -41,7 +41,7 @@ class Maker:
 @dataclass(frozen=True)
 class Workload:
     """One function with its arguments. `least` gives the bytes that must move; `gradient` names the arguments to
-    differentiate for, with the value; `unit` is what else may limit it."""
+    differentiate for, with the value."""
 
     number: str
     name: str

@@ -16,9 +16,16 @@ from benches.programs.program import Program
 from npjit.core.tolerance import TRANSCENDENTAL, assert_equal_numpy
 
 
-def assert_right(program: Program, got: tuple[Any, ...], want: tuple[Any, ...]) -> None:
-    """Exact up to roundings the size of `conditioning`, relative to the largest element."""
+def assert_right(
+    program: Program, got: tuple[Any, ...], want: tuple[Any, ...], *, typed: bool = True
+) -> None:
+    """Exact up to roundings the size of `conditioning`, relative to the largest element.
+
+    Without `typed` a Python number stands for a NumPy scalar: Numba returns no other.
+    """
     for one, other in zip(flat(got), flat(want), strict=True):
+        if not typed and isinstance(other, np.generic):
+            one = other.dtype.type(one)
         bound = allowance(program.conditioning, other)
         assert_equal_numpy(one, other, ulp=TRANSCENDENTAL, bound=bound)
 

@@ -76,6 +76,20 @@ class Values:
         return [(ctype(dtype), f"v{number}")]
 
 
+@dataclass(frozen=True)
+class Held:
+    """A printed condition that holds for lo <= index < hi of the vector loop, and nowhere else."""
+
+    text: str
+    lo: str
+    hi: str
+
+    def fixed(self, lines: Sequence[str], answer: str) -> list[str]:
+        """Statements for a part of the loop where the condition is always "true" or "false"."""
+        opaque = f"nj_held({self.text})"
+        return [line.replace(opaque, self.text).replace(self.text, answer) for line in lines]
+
+
 @dataclass
 class Statements:
     """The text of a phase by level, and what its values need from outside."""
@@ -84,6 +98,8 @@ class Statements:
     reduces: list[tuple[int, Reduce]] = field(default_factory=list)
     # values of earlier phases that are used here
     imported: list[int] = field(default_factory=list)
+    # the conditions of the vector loop's padded values
+    held: set[Held] = field(default_factory=set)
     # the text that defines each value
     definitions: dict[int, list[str]] = field(default_factory=dict)
 
@@ -240,16 +256,23 @@ class PhasePrinter:
         vector = self.levels.vector
         at = -1 if vector is None else self.levels.of_axis(vector)
         fixed = tuple(b for b in within if self.levels.of_axis(b.axis) < at)
-        if vector is None or level < at or not fixed:
+        if vector is None or level < at:
             return condition(within)
         along = next((b for b in within if b.axis == vector), None)
-        hi = self.values.kernel.axes[vector].extent if along is None else along.hi
         others = [b for b in within if b not in fixed and b is not along]
+        if not fixed and (others or along is None):
+            return condition(within)
+        hi = self.values.kernel.axes[vector].extent if along is None else along.hi
+        end = self._end(fixed, hi) if fixed else size(hi)
         parts = [condition(others)] if others else []
-        if along is not None and along.lo != 0:
-            parts.append(f"x{vector} >= {size(along.lo)}")
-        parts.append(f"x{vector} < {self._end(fixed, hi)}")
-        return f"({' && '.join(parts)})"
+        low = "0" if along is None else size(along.lo)
+        if low != "0":
+            parts.append(f"x{vector} >= {low}")
+        parts.append(f"x{vector} < {end}")
+        text = f"({' && '.join(parts)})"
+        if not others:
+            self.out.held.add(Held(text, low, end))
+        return text
 
     def _end(self, fixed: tuple[Bound, ...], hi: Size) -> str:
         """A variable that is `hi` where the fixed bounds hold, else 0."""

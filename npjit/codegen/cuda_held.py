@@ -24,6 +24,8 @@ from npjit.schedule.kernel import Access, DType, Kernel, Load, Phase, Store
 # 32-bit registers of a thread that rows may take
 _WORDS = 32
 _GROUPS = (128, 256, 512, 1024)
+# elements of a thread, where rows are short enough
+_FEW = 8
 # threads of a block whose rows take a warp or less
 _SMALL = 128
 
@@ -47,7 +49,7 @@ class HeldPrinter(CudaPrinter):
             if folds:
                 self.fold_struct(f"{self.name}_held{number}", folds)
         block = f"LANES > 32 ? LANES : {_SMALL}"
-        with self.function("_held", ", i32 LANES, i32 ITEMS", block):
+        with self.function("_held", ", i32 LANES, i32 ITEMS, i32 SKEW", block):
             self.unpack()
             w.line("const i32 place = threadIdx.x % LANES;")
             w.line("const idx group = threadIdx.x / LANES;")
@@ -57,6 +59,7 @@ class HeldPrinter(CudaPrinter):
             w.line(f"if (row >= {self.items(self.kernel.outer)}) return;")
             self.decode(self.kernel.outer, "row")
             w.line(f"const idx n = {self.items(self.axes)};")
+            self._skew(printers)
             dtypes = [self.kernel.buffers[b].dtype for b in rows]
             packs = [pack_variable(p, d) for p, d in zip(rows.values(), dtypes, strict=True)]
             w.lines(
@@ -103,15 +106,32 @@ class HeldPrinter(CudaPrinter):
         with w.block("for (i32 item = 0; item < ITEMS; ++item)"), self._chunk():
             last = self.axes[-1]
             w.line(f"const idx x{last} = start{last};")
-            for m in self.loads:
-                w.line(m.load("nj_full()"))
+            w.lines(m.load() for m in self.loads)
+
+    def _skew(self, printers: Sequence[LanePrinter]) -> None:
+        """How many elements in front of its row a row's first pack begins, so that packs lie on boundaries in rows
+        that do not."""
+        w = self.writer
+        w.line("idx skew = 0;")
+        if len(self.axes) == 1 and self.loads:
+            access = self.slots[self.loads[0].slot].access
+            with w.block("if constexpr (SKEW)"):
+                w.line(f"const idx x{self.axes[0]} = 0;")
+                w.line(f"skew = ({printers[0].index(access)}) % V;")
 
     @contextmanager
     def _chunk(self) -> Iterator[None]:
         """The item's chunk of the row, if there is one."""
-        self.writer.line("const idx chunk = (idx)item * LANES + place;")
-        with self.writer.block("if (chunk * V < n)"):
-            self.decode_chunk(self.axes, "chunk", f"({self.extent(self.axes[-1])} / V)")
+        w = self.writer
+        w.line("const idx chunk = (idx)item * LANES + place;")
+        with w.block("if (chunk * V < n + skew)"):
+            if len(self.axes) == 1:
+                start = f"start{self.axes[0]}"
+                w.line(f"const idx {start} = chunk * V - skew;")
+                w.line(f"const auto count = nj_lanes_at<SKEW>({start}, n);")
+            else:
+                self.decode_chunk(self.axes, "chunk", f"({self.extent(self.axes[-1])} / V)")
+                w.line("const nj_full count;")
             yield
 
     def _phase(self, number: int, printer: LanePrinter) -> None:
@@ -127,7 +147,6 @@ class HeldPrinter(CudaPrinter):
             w.line(f"{place}.start();")
         w.line("#pragma unroll")
         with w.block("for (i32 item = 0; item < ITEMS; ++item)"), self._chunk():
-            w.line("const nj_full count;")
             self.lanes(printed, printer.moves, phase.axes[-1], (), self.takes(folds, phase, place))
         if folds:
             w.line(f"__shared__ {struct} parts{number}[LANES / 32 + 1];")
@@ -139,21 +158,42 @@ class HeldPrinter(CudaPrinter):
     def configure(self, request: Request) -> Configured:
         n = request.items(self.axes)
         rows = request.items(self.kernel.outer)
-        width = widest(self.slots)
         last = self.axes[-1]
-        while width > 1 and (
-            request.extent(last) % width or not request.are_aligned(self.slots, last, width)
+        width = widest(self.slots)
+        skewed = self._skewed(request, width)
+        while (
+            width > 1
+            and not skewed
+            and (request.extent(last) % width or not request.are_aligned(self.slots, last, width))
         ):
             width //= 2
-        words = max(1, self._words())
-        found = shape_for(n, width, max(1, _WORDS // words))
+        most = _WORDS // max(1, self._words())
+        found = shape_for(n + width - 1 if skewed else n, width, most)
         if found is None or n == 0 or rows == 0:
             return self.long.configure(request)
         lanes, items = found
-        packed = request.packed(self.slots, last, width)
-        name = f"{self.name}_held<{request.index_type()}, {width}, {packed}, {lanes}, {items}>"
+        packed = skewed or request.packed(self.slots, last, width)
+        constants = f"{width}, {packed}, {lanes}, {items}, {1 if skewed else 0}"
+        name = f"{self.name}_held<{request.index_type()}, {constants}>"
         per_block = 1 if lanes > 32 else _SMALL // lanes
         return Configured((Start(name, (up(rows, per_block), 1), max(lanes, _SMALL)),))
+
+    def _skewed(self, request: Request, width: int) -> str:
+        """The alignments of all slots when each row's packs begin on a boundary before it; empty when they need not,
+        or when most arrays' rows do not lie alike."""
+        last = self.axes[-1]
+        if width == 1 or len(self.axes) > 1 or not self.loads:
+            return ""
+        if request.extent(last) % width == 0 and request.are_aligned(self.slots, last, width):
+            return ""
+        reference = self.slots[self.loads[0].slot]
+        bits, alike = 0, 0
+        for number, slot in enumerate(self.slots):
+            found = request.lies_like(slot, reference, last, width)
+            alike += found > 0
+            narrow = (slot.dtype.itemsize // slot.planes).bit_length() - 1
+            bits |= (found or narrow) << (3 * number)
+        return f"{bits:#x}ull" if 2 * alike > len(self.slots) else ""
 
     def _words(self) -> int:
         """Registers per element of a row that are in use between two phases, at most."""
@@ -184,17 +224,18 @@ class HeldPrinter(CudaPrinter):
 def shape_for(n: int, width: int, most: int) -> tuple[int, int] | None:
     """Threads of a row and packs of a thread for n elements, at most `most` elements a thread; None: too many.
 
-    Two packs a thread leave registers for many threads; only rows that need more get more.
+    Few elements a thread leave registers for many threads, few threads a row make barriers cheap.
     """
-    packs = up(n, width)
-    if packs <= 2 * 32:
-        lanes = min(32, power(up(packs, 2)))
-        return lanes, power(up(packs, lanes))
-    for lanes in _GROUPS:
-        items = power(up(packs, lanes))
-        if items <= 2 or (lanes == _GROUPS[-1] and items * width <= most):
-            return (lanes, items) if items * width <= most else None
-    return None
+    each = max(width, min(_FEW, most))
+    lanes = power(up(n, each))
+    if lanes > _GROUPS[-1]:
+        lanes = _GROUPS[-1]
+    elif lanes > 32:
+        lanes = next(g for g in _GROUPS if g >= lanes)
+    while lanes > 2 * _GROUPS[0] and n * 2 <= lanes * most:
+        lanes //= 2
+    items = power(up(n, lanes * width))
+    return (lanes, items) if items * width <= max(most, width) else None
 
 
 def held_loads(kernel: Kernel) -> dict[int, Load]:

@@ -126,6 +126,10 @@ class LanePrinter(PhasePrinter):
         guard = f"if ({self.guard}) " if self.guard else ""
         return [f"{guard}{line}" for line in super()._store(instr)]
 
+    def index(self, access: Access) -> str:
+        """The number of an element."""
+        return self._index(access)
+
     def elements(self, instr: Load) -> Sequence[str]:
         """The memory of a loaded element, one expression for each plane."""
         return self._elements(instr.access, instr.dtype)

@@ -113,6 +113,27 @@ class Request:
             wanted //= 2
         return wanted.bit_length() - 1
 
+    def lies_like(self, slot: Slot, other: Slot, along: int, width: int) -> int:
+        """log2 of the bytes that packs of `width` lanes are aligned to in both slots when they begin as many elements
+        before their rows as the other's rows lie behind a boundary; 0: the rows do not lie alike."""
+        element = slot.dtype.itemsize
+        wanted = min(_WIDEST, width * element)
+        offset = self.value(slot.access.offset)
+        place = self.addresses.get(slot.access.buffer, 0) + offset * element
+        theirs = dict(other.access.strides)
+        for axis, stride in (*slot.access.strides, *other.access.strides):
+            step = self.value(dict(slot.access.strides).get(axis, 0))
+            apart = step - self.value(theirs.get(axis, 0))
+            if (
+                axis != along
+                and self.extent(axis) > 1
+                and (apart % width or self.value(stride) < 0)
+            ):
+                return 0
+        if place % wanted or offset % width or offset < 0 or slot.access.gathers:
+            return 0
+        return wanted.bit_length() - 1
+
     def packed(self, slots: Sequence[Slot], along: int, width: int) -> str:
         """The alignments of all slots as a template argument, three bits each."""
         bits = 0

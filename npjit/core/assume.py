@@ -116,6 +116,10 @@ class Assumptions:
                 size = self.normal(coefficient * ends[1 if least else 0] + rest)
         return size
 
+    def greatest(self, size: Size) -> Size:
+        """A bound from above, without the loop indices in which the size is linear."""
+        return self._extreme(self.normal(size), least=False)
+
     def lt(self, a: Size, b: Size) -> bool | None:
         """Whether a < b."""
         return self.le(a + 1, b)

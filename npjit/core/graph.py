@@ -11,7 +11,8 @@ It prints as text:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import Any
@@ -143,6 +144,29 @@ class Block:
         self.nodes = self._outer.pop()
         self._tables.pop()
         return inner
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Nodes made inside are for a graph of their own: they share nothing but the sizes."""
+        kept = (self.nodes, self._tables, self.binds, self.where)
+        self.nodes, self._tables, self.binds = [], [{}], {}
+        try:
+            yield
+        finally:
+            self.nodes, self._tables, self.binds, self.where = kept
+
+    @contextmanager
+    def before(self, node: Node) -> Iterator[None]:
+        """Nodes made inside stand in front of `node`."""
+        position = self.nodes.index(node)
+        later = self.nodes[position:]
+        del self.nodes[position:]
+        tables, self._tables = self._tables, [{}]
+        try:
+            yield
+        finally:
+            self.nodes += later
+            self._tables = tables
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import numpy as np
 
 from npjit import _runtime
 from npjit.core.assume import Assumptions, Guard
-from npjit.core.graph import Block, Concrete, Node, SizeSource, TensorType, Weight
+from npjit.core.graph import Block, Concrete, Graph, Node, SizeSource, TensorType, Weight
 from npjit.core.op import Kind
 from npjit.core.size import Expr, Size, Var, atoms
 from npjit.core.size import var as size_var

@@ -23,7 +23,7 @@ from npjit.ops.tracer import Tracer, where_called
 
 # loops of at most so many trips unroll; loops that cannot be staged unroll up to the second number
 SHORT = 4
-LONGEST = 2000
+LONGEST = 256
 
 
 class Control:

@@ -18,7 +18,7 @@ from npjit.core.graph import Node, Weight
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
 from npjit.ops.symint import SymInt
-from npjit.ops.tracer import Tracer, fresh, is_traced, weak_number
+from npjit.ops.tracer import Tracer, as_node, fresh, is_traced, weak_number
 
 # the greatest float below 2**63, the least one above: outside, int() gives what no int64 holds
 _INT_LIMIT = 2.0**63
@@ -32,6 +32,8 @@ class StandIn(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and is_traced(args[0]) and not kwargs:
             return convert(cls.stands_for, args[0])
+        if cls.stands_for is complex and any(map(is_traced, args)) and not kwargs:
+            return _complex_of(*args)
         return cls.stands_for(*args, **kwargs)
 
     def __instancecheck__(cls, value: Any) -> bool:
@@ -102,6 +104,17 @@ def _to_float(value: Tracer) -> Tracer:
 
 def _to_complex(value: Tracer) -> Tracer:
     return _weak(value, build.cast(value.block, value.node, np.dtype(np.complex128)))
+
+
+def _complex_of(real: Any, imag: Any) -> Tracer:
+    """complex(real, imag) of real numbers."""
+    block = next(v.block for v in (real, imag) if is_traced(v))
+    nodes = [as_node(block, v) for v in (real, imag)]
+    if any(n.dtype.kind == "c" or n.shape for n in nodes):
+        raise NotCaptured("complex() of complex numbers or arrays")
+    parts = [build.weigh(block, build.cast(block, n, build.FLOAT64), Weight.SCALAR) for n in nodes]
+    made = build.apply(block, kinds.ROWS["from_parts"], parts, np.dtype(np.complex128))
+    return fresh(block, build.weigh(block, made, Weight.WEAK))
 
 
 def _to_bool(value: Tracer) -> Tracer:

@@ -90,7 +90,7 @@ class Watch:
         )
 
     def _collect(self, value: Any, seen: set[int]) -> None:
-        if id(value) in seen or isinstance(value, _SKIPPED) and type(value) in _SKIPPED:
+        if id(value) in seen or (isinstance(value, _SKIPPED) and type(value) in _SKIPPED):
             return
         seen.add(id(value))
         for inner in _reached(value):

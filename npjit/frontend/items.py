@@ -8,8 +8,8 @@ from typing import Any
 
 from npjit.core.graph import Block
 from npjit.core.size import Size, floordiv
-from npjit.ops.indexing import is_position, traced_int
 from npjit.frontend.lists import GrowingList
+from npjit.ops.indexing import is_position, traced_int
 from npjit.ops.symint import SymInt, is_int, size_of, wrap
 from npjit.ops.tracer import Tracer
 

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import ref
 
+from npjit.core.assume import Unknown
 from npjit.core.graph import Block, TensorType, Weight
 from npjit.core.size import Size
 from npjit.frontend.values import NotStaged, as_type, is_array, is_number, joined, traced, type_of
@@ -26,6 +28,8 @@ from npjit.ops.tracer import as_node, fresh
 
 # a list of more items than this is not taken apart
 MOST_ITEMS = 64
+# rows that are added when a list grows behind its loop
+MORE = 8
 
 
 class GrowingList(list):  # type: ignore[type-arg]
@@ -42,15 +46,14 @@ class GrowingList(list):  # type: ignore[type-arg]
 
     def stack(self, item: TensorType, most: Size) -> None:
         """From now on the items are rows, of which there is room for `most`."""
-        zero = build.constant(self.block, 0, item.dtype, Weight.ARRAY)
-        shape = (most, *item.shape)
-        rows = fresh(self.block, build.broadcast(self.block, zero, shape))
-        rows.cell._own()
         items = list(self)
         self.clear()
-        self.rows, self.length, self.item = rows, 0, item
-        for value in items:
-            self.append(value)
+        self.rows, self.length, self.item = self._new_rows(item, most), 0, item
+        for k, value in enumerate(items):
+            if is_array(value):
+                value.cell.children.append(ref(self.rows.cell))
+            self.rows[k] = as_row(self.block, value, item)
+        self.length = len(items)
 
     def unstack(self, items: list[Any]) -> None:
         """A plain list again."""
@@ -61,14 +64,42 @@ class GrowingList(list):  # type: ignore[type-arg]
         if self.rows is None:
             super().append(value)
             return
-        self.rows[self.length] = self._as_item(value)
+        item = self._as_item(value)
+        self._make_room()
+        self.rows[self.length] = item
         self.length = self.length + 1
 
-    def _as_item(self, value: Any) -> Any:
+    def _make_room(self) -> None:
+        """Behind the loop that the rows were made for: more of them, as a list would have."""
+        length, most = size_of(self.length), self.rows.raw_shape[0]
+        try:
+            if self.block.sizes.decide_le(length + 1, most):
+                return
+        except Unknown:
+            pass  # there is room in some trips only
+        if self.rows.cell.level < self.block.depth:
+            raise NotStaged("a list grows in a second loop")
         assert self.item is not None
+        wider = self._new_rows(self.item, most + MORE)
+        wider[: wrap(self.block, most)] = self.rows
+        self.rows = wider
+
+    def _new_rows(self, item: TensorType, most: Size) -> Any:
+        zero = build.constant(self.block, 0, item.dtype, Weight.ARRAY)
+        rows = fresh(self.block, build.broadcast(self.block, zero, (most, *item.shape)))
+        rows.cell._own()
+        return rows
+
+    def _as_item(self, value: Any) -> Any:
+        """The value as a row. A list holds arrays themselves: what is written to one later would
+        show, so that only arrays which nobody else has can become rows."""
+        assert self.item is not None
+        if is_array(value):
+            require_own(self.block, value)
+            value.cell.children.append(ref(self.rows.cell))
         if item_type(self.block, [value], self.item) != self.item:
             raise NotStaged("the items of a list change their type in a loop")
-        return traced(self.block, as_type(self.block, as_node(self.block, value), self.item))
+        return as_row(self.block, value, self.item)
 
     def whole(self) -> Any:
         """All items as an array."""
@@ -134,6 +165,17 @@ for _name in _OTHERS.split():
 def whole(value: Any) -> Any:
     """A list that has become rows as one array; everything else as it is."""
     return value.whole() if type(value) is GrowingList and value.rows is not None else value
+
+
+def as_row(block: Block, value: Any, item: TensorType) -> Any:
+    """A value as an item of this type."""
+    return traced(block, as_type(block, as_node(block, value), item))
+
+
+def require_own(block: Block, value: Any) -> None:
+    """NotStaged for an array that was not made in this very trip."""
+    if value.cell.level < block.depth or value.cell.argument:
+        raise NotStaged("a list of arrays that can be changed through other names")
 
 
 def item_type(block: Block, values: list[Any], known: TensorType | None = None) -> TensorType:

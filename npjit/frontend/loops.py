@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from npjit.core.size import Expr, Size, Var, atoms, substitute
 from npjit.core.trees import flatten, unflatten
 from npjit.frontend.branches import owned_version, scalar_condition
 from npjit.frontend.effects import Watch
-from npjit.frontend.lists import GrowingList, item_type
+from npjit.frontend.lists import GrowingList, item_type, require_own
 from npjit.frontend.values import (
     UNDEFINED,
     NotStaged,
@@ -33,10 +34,10 @@ from npjit.frontend.values import (
     type_of,
 )
 from npjit.ops import build
-from npjit.ops.kinds import CHECK, UFUNCS
 from npjit.ops.control import LOOP, WHILE, results
+from npjit.ops.kinds import CHECK, UFUNCS
 from npjit.ops.regions import Inputs, Region, extended, seal
-from npjit.ops.sharing import root_of, share_unwritten
+from npjit.ops.sharing import ancestors_of, root_of, share_unwritten
 from npjit.ops.symint import is_int, size_of, wrap
 from npjit.ops.tracer import Tracer, as_node
 
@@ -180,13 +181,14 @@ class Stager:
         tested, _ = seal(region, inputs, [condition])
         stops = tuple(order.index(k) for k in self.stops if k in order)
         loop = While(tested, extended(graph, inputs), len(order), stops)
-        if self._shows_first_trip():
+        certain = self._shows_first_trip()
+        if certain:
             answer = self._run(lambda state: test(*state), self.leaves)[0]
             if type(answer) is Tracer:
                 some = scalar_condition(block, answer)
                 block.add(CHECK, (some,), "a loop without a trip", some.type)
         node = block.add(WHILE, inputs.outer, loop, TensorType((), build.BOOL))
-        return self._after(attempt, node, inputs, None, 0, False)
+        return self._after(attempt, node, inputs, None, 0, certain)
 
     def _shows_first_trip(self) -> bool:
         """Whether a name's type tells if there was a trip at all. In nested loops nobody looks: numbers there go into
@@ -194,8 +196,10 @@ class Stager:
         if self.block.depth:
             return False
         for k, carry in self.carries.items():
+            initial = self.leaves[k]
+            if is_array(initial):
+                return True  # without a trip the name stands for the array from before
             if carry.type is not None and not carry.type.shape:
-                initial = self.leaves[k]
                 if initial is UNDEFINED or type_of(self.block, initial) != carry.type:
                     return True
         return False
@@ -271,6 +275,8 @@ class Stager:
             if any(a is not b for a, b in zip(target, known, strict=False)):
                 break
             added = list(target)[len(known) :]
+            for value in (v for v in added if is_array(v)):
+                require_own(self.block, value)
             return k, [item_type(self.block, added)], len(added)
         raise NotStaged("a container grows or shrinks in a loop")
 
@@ -377,7 +383,11 @@ class Stager:
                 raise NotStaged("a name first bound in a loop is a view of another array")
             return Carry("value", type_of(self.block, after))
         if is_number(initial) and is_number(after):
-            return Carry("value", joined(type_of(self.block, initial), type_of(self.block, after)))
+            start, end = type_of(self.block, initial), type_of(self.block, after)
+            try:
+                return Carry("value", joined(start, end))
+            except NotStaged:
+                return Carry("value", end)  # where nobody looks at the first value: see _narrow
         if is_array(initial) and is_array(after):
             return self._array_carry(k, initial, after)
         raise NotStaged("a name is bound to different objects from trip to trip")
@@ -390,16 +400,25 @@ class Stager:
             after = attempt.leaves[k]
             if carry.type is None or carry.type.shape or k not in attempt.nexts:
                 continue
-            found = type_of(self.block, after)
-            if found == carry.type:
+            initial, found = self.leaves[k], type_of(self.block, after)
+            if found == carry.type and self._starts(initial, found):
                 continue
             param = attempt.params[k]
             used = any(param in n.args for n in attempt.region.nodes) or param in attempt.nexts.values()
             if used or not certain or self.stops:
                 raise NotStaged("a number changes its type from trip to trip")
+            changed |= found != carry.type
             self.carries[k] = Carry("value", found)
-            changed = True
         return changed
+
+    def _starts(self, initial: Any, type_: TensorType) -> bool:
+        """Whether a carried number of this type may start with this value."""
+        if initial is UNDEFINED:
+            return True
+        try:
+            return joined(type_of(self.block, initial), type_) == type_
+        except NotStaged:
+            return False
 
     def _step(self, known: Carry | None, before: Any, after: Any, counter: Any) -> Size | None:
         """By how much an int grows per trip, when that is the same in every trip."""
@@ -428,14 +447,16 @@ class Stager:
             raise Permuted("arrays change places from trip to trip")
         if not self._same_array(type_of(self.block, after), type_of(self.block, initial)):
             raise NotStaged("an array changes its shape or dtype from trip to trip")
-        if self._is_shared(after):
+        if self._is_shared(after, initial):
             raise NotStaged("a name is bound to a view of another array in a loop")
         return Carry("value", type_of(self.block, initial))
 
-    def _is_shared(self, array: Tracer) -> bool:
-        """Whether an array that a trip ends with is, or may be, part of one from outside the loop."""
-        root = root_of(array.cell)
-        return root.level <= self.block.depth or root.parent is not None
+    def _is_shared(self, array: Tracer, initial: Tracer | None = None) -> bool:
+        """Whether an array that a trip ends with is, or may be, part of one from outside the loop, other than the
+        name's own."""
+        own = None if initial is None else root_of(initial.cell)
+        outside = (c for c in ancestors_of(array.cell) if c.level <= self.block.depth)
+        return any(c is not own for c in outside)
 
     def _refuse_aliases(self, attempt: Attempt) -> None:
         """By-value carries are exact only where nobody can reach the array by another name."""
@@ -515,6 +536,14 @@ class Stager:
                 assert index is not None
                 last = substitute(size_of(attempt.leaves[k]), {index: trips - 1})
                 state[k] = wrap(block, last)
+        self._guard_items(state)
         made, parts = unflatten(self.tree, state)
         self.watch.put(self.included, self.keys, parts)
         return list(made)
+
+    def _guard_items(self, state: list[Any]) -> None:
+        """The last item of a list of arrays may be one of the carried arrays itself."""
+        for target, _ in self.stacked:
+            if target.item is not None and target.item.shape:
+                for k in (k for k, c in self.carries.items() if is_array(state[k])):
+                    state[k].cell.children.append(ref(target.rows.cell))

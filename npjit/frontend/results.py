@@ -26,7 +26,7 @@ from npjit.frontend.objects import MadeObject, ObjectProxy, real_class
 from npjit.ops import build
 from npjit.ops.cell import Cell
 from npjit.ops.errors import NotCaptured
-from npjit.ops.sharing import Reshaped, root_of
+from npjit.ops.sharing import Reshaped, family_of, root_of
 from npjit.ops.symint import SymInt
 from npjit.ops.tracer import Tracer, as_node, is_traced
 
@@ -120,8 +120,8 @@ class Results:
             return self._fresh(value.node)
         position = self.capture.argument_position(root_of(value.cell))
         if position is None:
-            parent = value.cell.parent
-            if parent is not None and self.capture.argument_position(parent) is not None:
+            family = family_of(value.cell)
+            if any(self.capture.argument_position(c) is not None for c in family):
                 raise NotCaptured("the function returns what may share memory with an argument")
             self._require_apart(value)
             return self._fresh(value.node)
@@ -152,8 +152,9 @@ class Results:
         """NumPy's results may share memory with each other; ours do not, so that no byte may be in
         common.
         """
+        family = family_of(value.cell)
         for other in self._fresh_arrays:
-            if _storage(other.cell) is _storage(value.cell) and not self._are_apart(other, value):
+            if root_of(other.cell) in family and not self._are_apart(other, value):
                 raise NotCaptured("the function returns arrays that share memory")
         self._fresh_arrays.append(value)
 
@@ -182,12 +183,6 @@ class Results:
         order = sorted(range(len(self.leaves)), key=lambda i: self.leaves[i][0] != "fresh")
         self.leaves = [self.leaves[i] for i in order]
         return renumbered(tree, "leaf", {old: new for new, old in enumerate(order)})
-
-
-def _storage(cell: Cell) -> Cell:
-    """The outermost cell that this one's memory is, or may be, a part of."""
-    cell = root_of(cell)
-    return cell if cell.parent is None else _storage(cell.parent)
 
 
 def _spans(view: View) -> list[tuple[Size, Size]]:

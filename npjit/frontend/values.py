@@ -89,6 +89,8 @@ def joined(a: TensorType, b: TensorType) -> TensorType:
         if "b" in (a.dtype.kind, b.dtype.kind):
             raise NotStaged("a bool and a number meet in one name")
         return a if a.dtype.kind == kind else b
+    if Weight.WEAK not in (a.weight, b.weight) and a.dtype != b.dtype:
+        raise NotStaged(f"numbers of types {a.dtype} and {b.dtype} meet in one name")
     entries = [build.rule_entry_of(t) for t in (a, b)]
     try:
         dtype = np.add.resolve_dtypes((*entries, None))[2]

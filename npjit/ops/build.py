@@ -1,7 +1,9 @@
-"""Making nodes by NumPy's rules: result types, casts and broadcasting are decided here, once, and made explicit.
+"""Making nodes by NumPy's rules: result types, casts and broadcasting are decided here, once, and
+made explicit.
 
-Everything below takes and gives `Node`s in one `Block`; the user-facing `Tracer` wraps it. After this layer every
-ELEMENTWISE node has arguments of exactly its own shape and of the loop's own element types.
+Everything below takes and gives `Node`s in one `Block`; the user-facing `Tracer` wraps it. After
+this layer every ELEMENTWISE node has arguments of exactly its own shape and of the loop's own
+element types.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ def view(block: Block, node: Node, v: View) -> Node:
 
 
 def weigh(block: Block, node: Node, weight: Weight) -> Node:
-    """The 0-d node with another weight (a 0-d result is a NumPy scalar; x[..., 0] is a 0-d array)."""
+    """A 0-d node of another weight (a 0-d result is a NumPy scalar; x[..., 0] is a 0-d array)."""
     if node.type.weight is weight:
         return node
     if node.op.kind is Kind.CONST:
@@ -121,7 +123,9 @@ def _joined(block: Block, a: Size, b: Size, shapes: Sequence[Shape]) -> Size:
 
 
 def same_shape(block: Block, node: Node, shape: Shape) -> Node:
-    """The node with its extents spelled as `shape` spells them (equal by the guards already recorded)."""
+    """The node with its extents spelled as `shape` spells them (equal by the guards already
+    recorded).
+    """
     if node.shape == shape:
         return node
     v = View(node.shape, views.identity(node.shape).dims, shape)
@@ -129,7 +133,7 @@ def same_shape(block: Block, node: Node, shape: Shape) -> Node:
 
 
 def stretch(block: Block, node: Node, shape: Shape) -> Node:
-    """Broadcast to `shape`, whose extents may be spelled otherwise where a guard made them equal."""
+    """Broadcast to `shape`, whose extents may be spelled otherwise where a guard equates them."""
     if node.shape == shape:
         return node
     lead = len(shape) - len(node.shape)
@@ -187,7 +191,8 @@ def _check_fits(block: Block, node: Node, info: Any) -> None:
 def loop_dtypes(
     ufunc: np.ufunc, signature: tuple[Any, ...], result: DType | None = None
 ) -> tuple[DType, ...]:
-    """The element types a ufunc's loop takes and gives; signature holds dtypes and the types int, float, complex.
+    """The element types a ufunc's loop takes and gives; signature holds dtypes and the types int,
+    float, complex.
 
     `result` asks for the loop that gives it.
     """
@@ -206,7 +211,9 @@ def loop_dtypes(
 
 
 def rule_entry(node: Node) -> Any:
-    """What NumPy's promotion sees of an operand: a dtype, or int / float / complex for a Python scalar."""
+    """What NumPy's promotion sees of an operand: a dtype, or int / float / complex for a Python
+    scalar.
+    """
     return rule_entry_of(node.type)
 
 
@@ -247,7 +254,9 @@ def select(block: Block, condition: Node, a: Node, b: Node) -> Node:
 
 
 def reduce(block: Block, op: Op, node: Node, axes: tuple[int, ...], dtype: DType) -> Node:
-    """A reduction whose argument already has the accumulator's element type; axes sorted, not negative."""
+    """A reduction whose argument already has the accumulator's element type; axes sorted, not
+    negative.
+    """
     if not axes:
         return node
     shape = tuple(n for i, n in enumerate(node.shape) if i not in axes)

@@ -13,18 +13,18 @@ from npjit.ops.errors import NotCaptured
 
 
 class Cell:
-    """Storage: the latest version of an array's contents. `argument` marks a caller's own memory."""
+    """Storage: the latest version of an array's contents. `argument`: it is a caller's memory."""
 
     __slots__ = (
         "__weakref__",
+        "_node",
         "argument",
         "block",
-        "_node",
         "children",
         "level",
         "origin",
         "owned",
-        "parent",
+        "parents",
     )
 
     def __init__(self, block: Block, node: Node, argument: bool = False) -> None:
@@ -39,11 +39,13 @@ class Cell:
         self.owned = argument
         # storage that may be part of this one, or this a part of (see npjit.ops.sharing)
         self.children: list[ReferenceType[Cell]] = []
-        self.parent: Cell | None = None
+        self.parents: list[Cell] = []
 
     @property
     def node(self) -> Node:
-        """The latest version. In a region it is one of the region's inputs until it is written there."""
+        """The latest version. In a region it is one of the region's inputs until it is written
+        there.
+        """
         if self.block.depth > self.level and self._node.type.weight is Weight.ARRAY:
             for region in self.block.regions[self.level :]:
                 region.enter(self)
@@ -60,7 +62,9 @@ class Cell:
         return self._node.type
 
     def write(self, view: View | None, value: Node) -> None:
-        """A new version in which the elements under `view` (None: all) are `value`, already cast and broadcast."""
+        """A new version in which the elements under `view` (None: all) are `value`, already cast
+        and broadcast.
+        """
         from npjit.ops.sharing import is_c_ordered
 
         self.require_writable()
@@ -90,9 +94,11 @@ class Cell:
             self.owned = True
 
     def require_writable(self) -> None:
-        """NotCaptured when another live array may share this memory in a way that tracing does not follow."""
+        """NotCaptured when another live array may share this memory in a way that tracing does not
+        follow.
+        """
         alive = (child() for child in self.children)
-        if self.parent is not None or any(c is not None and not c.is_followed() for c in alive):
+        if self.parents or any(c is not None and not c.is_followed() for c in alive):
             raise NotCaptured(
                 "a write to an array that may share memory with a reshape or a part of it"
             )

@@ -95,7 +95,7 @@ _as("ascontiguousarray", 1)
 @creation
 def copy(block: Block, a: Any, order: Any = "K", subok: Any = False) -> Tracer:
     """np.copy: always an array."""
-    return array(block, a)
+    return array(block, a, order=order)
 
 
 function(np.copy)(lambda a, *args, **kw: copy(find_block(a), a, *args, **kw))
@@ -107,6 +107,7 @@ function(np.copy)(lambda a, *args, **kw: copy(find_block(a), a, *args, **kw))
 @function("copy")
 def copy_method(a: Tracer, order: Any = "C") -> Tracer:
     """ndarray.copy."""
+    require_plain(order, None)
     return fresh(a.block, build.weigh(a.block, a.node, a.weight))
 
 
@@ -120,6 +121,7 @@ def astype(
     copy: Any = True,
 ) -> Tracer:
     """ndarray.astype."""
+    require_plain(order, None)
     wanted = build.require_known(np.dtype(dtype))
     if not np.can_cast(a.dtype, wanted, casting):
         raise TypeError(
@@ -174,7 +176,8 @@ def python_number(a: Tracer) -> Tracer:
     kind = a.dtype.kind
     if a.dtype == np.uint64:
         raise NotCaptured("a Python int made from uint64")
-    wide = {"b": build.BOOL, "f": build.FLOAT64, "c": np.dtype(np.complex128)}.get(kind, build.INT64)
+    wider = {"b": build.BOOL, "f": build.FLOAT64, "c": np.dtype(np.complex128)}
+    wide = wider.get(kind, build.INT64)
     node = build.cast(a.block, a.node, wide)
     return fresh(a.block, build.weigh(a.block, node, Weight.WEAK))
 

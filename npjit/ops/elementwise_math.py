@@ -103,3 +103,17 @@ elementwise(np.real, "{0}", name="real", complex_c="{0r}", vjp=lambda g, y, z: [
 elementwise(
     np.imag, "", name="imag", complex_c="{0i}", vjp=lambda g, y, z: [g.astype(z.dtype) * 1j]
 )
+
+
+def _from_parts(real: Any, imag: Any) -> Any:
+    made = np.empty(np.shape(real), np.complex128)
+    made.real, made.imag = real, imag
+    return made[()]
+
+
+elementwise(
+    _from_parts,
+    name="from_parts",
+    complex_c=("{0}", "{1}"),
+    vjp=lambda g, y, real, imag: [np.real(g), np.imag(g)],
+)

@@ -11,10 +11,11 @@ _active = threading.local()
 class NotCaptured(BaseException):
     """Tracing met something that it has no graph for; the call is answered by NumPy instead.
 
-    A BaseException, so that the user's own `except Exception` around an operation never sees it and so never takes
-    the wrong path. `reason` says what was met, `where` the user's file:line. Making one spoils the traces that are
-    active in this thread: a bare `except:` in the user's code cannot hide it. `passing` says that the trace's guards
-    do not decide it: another call that passes them may well be captured.
+    A BaseException, so that the user's own `except Exception` around an operation never sees it and
+    so never takes the wrong path. `reason` says what was met, `where` the user's file:line. Making
+    one spoils the traces that are active in this thread: a bare `except:` in the user's code cannot
+    hide it. `passing` says that the trace's guards do not decide it: another call that passes them
+    may well be captured.
     """
 
     def __init__(self, reason: str, where: str = "", passing: bool = False) -> None:

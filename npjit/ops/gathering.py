@@ -30,13 +30,20 @@ from npjit.ops.tracer import Tracer, as_node, fresh
 @dataclass(frozen=True)
 class Address:
     """What a key with index arrays names: `target` is the array after the key's basic part, its
-    axes `dims` addressed by `indices`, whose own axes stand at `place` in `shape`."""
+    axes `dims` addressed by `indices`, whose own axes stand at `place` in `shape`. The indices are
+    in range; negative ones count from the end."""
 
     target: Tracer
     dims: tuple[int, ...]
     indices: tuple[Node, ...]
     place: int
     shape: Shape
+
+    def from_front(self) -> list[Node]:
+        """The index arrays, all counted from the front."""
+        target = self.target
+        pairs = zip(self.indices, self.dims, strict=True)
+        return [from_front(target.block, i, target.raw_shape[d]) for i, d in pairs]
 
 
 def resolve(array: Tracer, key: Any) -> Address:
@@ -56,7 +63,7 @@ def resolve(array: Tracer, key: Any) -> Address:
 
 
 def gather(block: Block, base: Node, dims: tuple[int, ...], place: int, *indices: Node) -> Tracer:
-    """The elements of the base at index arrays of one shape, which are known to be in range."""
+    """The elements of the base at index arrays of one shape, in range and counted from the front."""
     shape = [n for d, n in enumerate(base.shape) if d not in dims]
     shape[place:place] = indices[0].shape
     weight = Weight.ARRAY if shape else Weight.SCALAR
@@ -67,15 +74,21 @@ def gather(block: Block, base: Node, dims: tuple[int, ...], place: int, *indices
 def get_at(array: Tracer, key: Any) -> Tracer:
     """array[key] for a key that holds index arrays."""
     at = resolve(array, key)
-    return gather(array.block, at.target.node, at.dims, at.place, *at.indices)
+    return gather(array.block, at.target.node, at.dims, at.place, *at.from_front())
 
 
 def set_at(array: Tracer, key: Any, value: Any, op: Op = SCATTER_LAST) -> None:
     """array[key] = value, or another way for the values to join what is there."""
-    block = array.block
-    at = resolve(array, key)
+    put(array.cell, resolve(array, key), value, op)
+
+
+def put(cell: Cell, at: Address, value: Any, op: Op) -> None:
+    """Have a value join what is at an address of a cell."""
+    block = cell.block
     at.target.require_writable()
-    node = build.cast(block, storable(block, as_node(block, value), array.dtype), array.dtype)
+    node = build.cast(
+        block, storable(block, as_node(block, value), cell.type.dtype), cell.type.dtype
+    )
     spare = len(node.shape) - len(at.shape)
     if spare > 0 and all(n == 1 for n in node.shape[:spare]):
         node = build.reshape(block, node, node.shape[spare:])
@@ -87,7 +100,7 @@ def set_at(array: Tracer, key: Any, value: Any, op: Op = SCATTER_LAST) -> None:
     window = at.target.window
     if window is not None and not window.is_identity:
         params, indices = _in_cell(block, window, at)
-    store(array.cell, op, node, params, indices)
+    store(cell, op, node, params, indices)
 
 
 def store(cell: Cell, op: Op, value: Node, params: Gather, indices: tuple[Node, ...]) -> None:
@@ -162,7 +175,7 @@ def _index_axes(keys: list[Any], rank: int) -> tuple[tuple[int, ...], bool]:
 
 
 def _joined(block: Block, arrays: list[Any], extents: list[Size]) -> tuple[Node, ...]:
-    """Index arrays of one shape, counted from the front and checked."""
+    """Index arrays of one shape, checked."""
     nodes = [_checked(block, a, n) for a, n in zip(arrays, extents, strict=True)]
     shape = build.broadcast_shapes(block, [n.shape for n in nodes])
     return tuple(build.stretch(block, n, shape) for n in nodes)
@@ -187,26 +200,32 @@ def _of_constants(block: Block, index: np.ndarray, n: Size) -> np.ndarray:
 
 
 def in_range(block: Block, index: Node, n: Size) -> Node:
-    """Computed indices as int64, counted from the front; the call fails when one is out of range
-    of n."""
+    """Computed indices as int64; the call fails when one is out of range of n."""
     counting = _source(index)
     if counting.op.kind is Kind.IOTA and block.sizes.decide_le(counting.shape[0], n):
         return index
     is_signed = index.dtype.kind == "i"
     index = build.cast(block, index, build.INT64)
-    extent = build.weigh(block, build.size_node(block, n), Weight.SCALAR)
+    moved = fresh(block, index)
+    end = fresh(block, build.weigh(block, build.size_node(block, n), Weight.SCALAR))
     if is_signed:
-        zero = build.constant(block, 0, build.INT64)
-        negative = build.ufunc(block, kinds.UFUNCS[np.less], np.less, [index, zero])
-        moved = build.ufunc(block, kinds.UFUNCS[np.add], np.add, [index, extent])
-        index = build.select(block, negative, moved, index)
-    # what is negative still is huge without a sign
+        moved, end = moved + end, end + end
+    # what is negative then is huge without a sign
     natural = np.dtype(np.uint64)
-    both = [build.cast(block, v, natural) for v in (index, extent)]
+    both = [build.cast(block, v.node, natural) for v in (moved, end)]
     fits = build.ufunc(block, kinds.UFUNCS[np.less], np.less, both)
     every = build.reduce(block, ALL, fits, tuple(range(len(fits.shape))), build.BOOL)
     block.add(kinds.CHECK, (every,), "IndexError: index out of bounds", every.type)
     return index
+
+
+def from_front(block: Block, index: Node, n: Size) -> Node:
+    """Indices in range of n, the negative ones counted from the front too."""
+    never = index.op.conversion and index.args[0].dtype.kind == "u"
+    if never or _source(index).op.kind is Kind.IOTA:
+        return index
+    at = fresh(block, index)
+    return np.where(at < 0, at + fresh(block, build.size_node(block, n)), at).node
 
 
 def _source(n: Node) -> Node:
@@ -231,7 +250,7 @@ def _in_cell(block: Block, window: View, at: Address) -> tuple[Gather, tuple[Nod
         others = [i for i in range(rank) if i != axis]
         indices[d] = build.view(block, line, expand(line.shape, others))
     around = [i for i in range(rank) if not at.place <= i < at.place + count]
-    for d, index in zip(at.dims, at.indices, strict=True):
+    for d, index in zip(at.dims, at.from_front(), strict=True):
         indices[d] = build.view(block, index, expand(index.shape, around))
     found: list[Node] = []
     for entry in window.dims:

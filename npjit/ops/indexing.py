@@ -1,7 +1,7 @@
 """Basic and integer-array indexing of traced arrays: keys become Views, gathers and updates.
 
-Every index and slice bound is normalised as Python does it: negative ones add the length, slices clamp to 0..n. What
-the sizes at hand decide is guarded.
+Every index and slice bound is normalised as Python does it: negative ones add the length, slices
+clamp to 0..n. What the sizes at hand decide is guarded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ FARTHEST = 2**60
 
 
 def normalise_index(block: Block, key: Any, n: Size) -> Size:
-    """The index of an axis of extent n, counted from the front; IndexError when it is surely out of range.
+    """The index of an axis of extent n, counted from the front; IndexError when it is surely out of
+    range.
 
     What neither bounds nor the sizes at hand prove becomes a run-time check.
     """
@@ -52,7 +53,9 @@ def normalise_index(block: Block, key: Any, n: Size) -> Size:
 
 
 def traced_index(block: Block, node: Node, n: Size) -> Size:
-    """A size variable for an index that is computed: wrapped as Python does, checked against the extent n."""
+    """A size variable for an index that is computed: wrapped as Python does, checked against the
+    extent n.
+    """
     if node.dtype.kind not in "iu" or node.shape:
         raise NotCaptured("an index that is no integer scalar")
     node = build.cast(block, build.weigh(block, node, Weight.SCALAR), build.INT64)
@@ -66,7 +69,7 @@ def traced_index(block: Block, node: Node, n: Size) -> Size:
 
 
 def traced_int(block: Block, node: Node) -> Size:
-    """A size variable for a computed integer scalar; one near int64's ends fails the call's check."""
+    """A size variable for a computed integer scalar; near the ends of int64 its check fails."""
     node = build.cast(block, build.weigh(block, node, Weight.SCALAR), build.INT64)
     least, greatest = (build.constant(block, end, build.INT64) for end in (-FARTHEST, FARTHEST))
     low = build.ufunc(block, kinds.UFUNCS[np.less_equal], np.less_equal, [least, node])
@@ -211,7 +214,7 @@ def _entry(block: Block, key: Any, n: Size) -> At | Cut:
 
 
 def _takes_all(key: Any, rank: int) -> bool:
-    """Whether a basic key fixes every axis by an integer, so that NumPy gives a scalar, not a view."""
+    """Whether a basic key fixes every axis by an integer, so that NumPy gives a scalar."""
     keys = key if isinstance(key, tuple) else (key,)
     return len(keys) == rank and all(is_position(k) for k in keys)
 
@@ -255,7 +258,9 @@ def set_item(array: Any, key: Any, value: Any) -> None:
 
 
 def storable(block: Block, node: Node, dtype: np.dtype[Any]) -> Node:
-    """A value that is about to be stored as `dtype`: numbers go through Python's int() and float(), which may raise."""
+    """A value that is about to be stored as `dtype`: numbers go through Python's int() and float(),
+    which may raise.
+    """
     if node.type.weight is Weight.ARRAY or node.shape:
         return node
     if node.type.weight is Weight.WEAK and node.dtype.kind == "c" and dtype.kind != "c":

@@ -1,7 +1,8 @@
 """Kind constructors: what a class of rows shares, written once; and the registry that they fill.
 
-`elementwise(np.sin, c="nj_sin({0})", vjp=...)` makes the row and registers it for the NumPy callable. Rows of the
-structural kinds (input, view, update, ...) are made here too, since every part of the package builds with them.
+`elementwise(np.sin, c="nj_sin({0})", vjp=...)` makes the row and registers it for the NumPy
+callable. Rows of the structural kinds (input, view, update, ...) are made here too, since every
+part of the package builds with them.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def elementwise(
     involution: bool = False,
     conversion: bool = False,
 ) -> Op:
-    """A row that works element by element and means `function` (a NumPy ufunc, or a callable of arrays)."""
+    """A row that works element by element and means `function` (a NumPy ufunc, or a callable of
+    arrays).
+    """
 
     def evaluate(node: Any, *arrays: Any) -> Any:
         return function(*arrays)

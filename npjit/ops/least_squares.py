@@ -58,7 +58,7 @@ LSTSQ = extern("lstsq", _meaning, _types, vjp=_vjp, raises=True)
 
 @function(np.linalg.lstsq)
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
-    """np.linalg.lstsq; of a tall matrix, which has full rank (the residuals' shape depends on it)."""
+    """np.linalg.lstsq; a tall matrix must have full rank, on which the residuals' shape depends."""
     block = find_block(a, b)
     matrix, right = as_matrix(as_array(block, a)), as_array(block, b)
     if rcond is not None and not isinstance(rcond, (int, float)):

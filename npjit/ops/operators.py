@@ -1,4 +1,5 @@
-"""Python's operators on traced values: NumPy's rules for arrays and NumPy scalars, Python's for Python numbers.
+"""Python's operators on traced values: NumPy's rules for arrays and NumPy scalars, Python's for
+Python numbers.
 
 Importing this module gives `Tracer` its operators.
 """
@@ -62,7 +63,9 @@ def _python_binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
 
 
 def _require_python_power(block: Block, result: Node, x: Node, y: Node) -> None:
-    """Python raises where finite numbers give inf, and makes complex numbers of negative bases' roots."""
+    """Python raises where finite numbers give inf, and makes complex numbers of negative bases'
+    roots.
+    """
     if result.dtype != build.FLOAT64:
         raise NotCaptured("a Python power of complex numbers")
     value, base, exponent = (
@@ -121,7 +124,9 @@ def _operator(name: str, ufunc: np.ufunc, reflected: bool = True) -> None:
 
 
 def _as_python_sees(left: Any, right: Any) -> Any:
-    """The right operand: np.float64 is a float to a Python complex on its left, whose result stays one."""
+    """The right operand: np.float64 is a float to a Python complex on its left, whose result stays
+    one.
+    """
     is_complex = _is_python(left) and left.__class__ is complex
     if is_complex and right.__class__ is np.float64:
         block = left.block if type(left) is Tracer else right.block

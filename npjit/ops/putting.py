@@ -14,13 +14,14 @@ from npjit.core.size import Size
 from npjit.ops import build, kinds
 from npjit.ops.cell import Cell
 from npjit.ops.errors import NotCaptured
-from npjit.ops.gathering import gather, in_range, set_at
+from npjit.ops.gathering import Address, gather, in_range, put, set_at
 from npjit.ops.indexing import is_basic
 from npjit.ops.kinds import function
 from npjit.ops.movement import ravel
 from npjit.ops.operands import as_array, find_block, one_axis
 from npjit.ops.scatter import (
     SCATTER_ADD,
+    SCATTER_LAST,
     SCATTER_MAXIMUM,
     SCATTER_MINIMUM,
     SCATTER_MULTIPLY,
@@ -55,8 +56,8 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "r
 # ---------------------------------------------------------------- along an axis
 
 
-def along_axis(array: Tracer, indices: Any, axis: Any) -> tuple[Node, ...]:
-    """Index arrays of one shape for every axis, `indices` along one."""
+def along_axis(array: Tracer, indices: Any, axis: Any) -> Address:
+    """The address with an index array for every axis, `indices` along one."""
     block = array.block
     index = as_array(block, indices)
     if index.dtype.kind not in "iu":
@@ -75,7 +76,7 @@ def along_axis(array: Tracer, indices: Any, axis: Any) -> tuple[Node, ...]:
         else:
             found = _counted(block, n, d, array)
         nodes.append(build.stretch(block, found, shape))
-    return tuple(nodes)
+    return Address(array, tuple(range(array.ndim)), tuple(nodes), 0, shape)
 
 
 def _counted(block: Block, n: Size, axis: int, array: Tracer) -> Node:
@@ -93,8 +94,8 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tracer:
     array = as_array(find_block(arr, indices), arr)
     if axis is None:
         array, axis = ravel(array), 0
-    nodes = along_axis(array, indices, axis)
-    return gather(array.block, array.node, tuple(range(array.ndim)), 0, *nodes)
+    at = along_axis(array, indices, axis)
+    return gather(array.block, array.node, at.dims, at.place, *at.from_front())
 
 
 @function(np.put_along_axis)
@@ -103,9 +104,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     array = as_array(find_block(arr, indices, values), arr)
     if axis is None:
         raise NotCaptured("np.put_along_axis with axis=None")
-    nodes = along_axis(array, indices, axis)
-    block = array.block
-    set_at(array, tuple(fresh(block, build.weigh(block, n, Weight.ARRAY)) for n in nodes), values)
+    put(array.cell, along_axis(array, indices, axis), values, SCATTER_LAST)
 
 
 # ---------------------------------------------------------------- at
@@ -189,9 +188,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Tracer:
     if array.ndim != 1 or array.dtype.kind not in "iub":
         raise NotCaptured("np.bincount of this array")
     if not block.sizes.decide_le(1, length):
-        raise NotCaptured(
-            "np.bincount without minlength=: its length depends on values"
-        )
+        raise NotCaptured("np.bincount without minlength=: its length depends on values")
     index = array.astype(np.int64)
     low, high = index >= 0, index < fresh(block, build.size_node(block, length))
     ok = np.all(low & high)

@@ -1,6 +1,8 @@
-"""Arithmetic of traced Python ints: int64, with a run-time check where Python's result would not fit.
+"""Arithmetic of traced Python ints: int64, with a run-time check where Python's result would not
+fit.
 
-Python ints are unbounded; a sum, difference or product that leaves int64 fails its check, and the call runs in Python.
+Python ints are unbounded; a sum, difference or product that leaves int64 fails its check, and the
+call runs in Python.
 """
 
 from __future__ import annotations
@@ -55,7 +57,9 @@ def arithmetic(block: Block, ufunc: np.ufunc, x: Node, y: Node) -> Node:
 
 
 def as_exact_float(block: Block, x: Node) -> Node:
-    """A Python int or bool as a float; a check where it would be rounded (Python divides ints exactly)."""
+    """A Python int or bool as a float; a check where it would be rounded (Python divides ints
+    exactly).
+    """
     if x.op.kind is not Kind.CONST and x.dtype != build.BOOL:
         scalar = build.weigh(block, x, Weight.SCALAR)
         bounds = [(np.less_equal, 2**53), (np.greater_equal, -(2**53))]
@@ -69,7 +73,9 @@ def as_exact_float(block: Block, x: Node) -> Node:
 def _no_carry(
     block: Block, call: Callable[..., Node], ufunc: np.ufunc, x: Node, y: Node, result: Node
 ) -> Node:
-    """Whether a wrapped sum or difference is exact: its sign fits the operands' (Hacker's Delight, 2-13)."""
+    """Whether a wrapped sum or difference is exact: its sign fits the operands' (Hacker's Delight,
+    2-13).
+    """
     first = call(np.bitwise_xor, x, result if ufunc is np.add else y)
     second = call(np.bitwise_xor, y if ufunc is np.add else x, result)
     both = call(np.bitwise_and, first, second)

@@ -1,8 +1,10 @@
-"""Regions: the bodies of loops and branches while they are traced, and how they become nested Graphs.
+"""Regions: the bodies of loops and branches while they are traced, and how they become nested
+Graphs.
 
-Inside `with Region(block)` nodes go to the region. A storage cell of the world around is seen through a parameter, its
-version on entry; what the region writes is undone at the end and reported in `written`. `seal` makes the region a
-Graph that is complete in itself: nodes of the regions around become inputs.
+Inside `with Region(block)` nodes go to the region. A storage cell of the world around is seen
+through a parameter, its version on entry; what the region writes is undone at the end and reported
+in `written`. `seal` makes the region a Graph that is complete in itself: nodes of the regions
+around become inputs.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ class Region:
 
     @contextmanager
     def again(self) -> Iterator[None]:
-        """Go on in a region that has ended, to make nodes of its results (it cannot write any more)."""
+        """Go on in a region that has ended, to make nodes of its results (it cannot write any
+        more).
+        """
         block = self.block
         outside = (block.nodes, block.binds)
         block.open_region()
@@ -84,7 +88,9 @@ class Region:
 
 @dataclass
 class Inputs:
-    """The inputs that one or several sealed regions share: outer nodes, each with the parameter that stands for it."""
+    """The inputs that one or several sealed regions share: outer nodes, each with the parameter
+    that stands for it.
+    """
 
     outer: list[Node] = field(default_factory=list)
     types: list[TensorType] = field(default_factory=list)

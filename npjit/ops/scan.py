@@ -14,10 +14,12 @@ from npjit.core.graph import TensorType
 from npjit.core.op import Kind, Op, Reduction
 from npjit.ops import build
 from npjit.ops.create import counting
+from npjit.ops.gathering import put
 from npjit.ops.kinds import c_name, function, row
 from npjit.ops.movement import ravel
 from npjit.ops.operands import as_array, deliver, dtype_of, find_block, one_axis
 from npjit.ops.putting import along_axis
+from npjit.ops.scatter import SCATTER_ADD
 from npjit.ops.tracer import Tracer, fresh
 
 DType = np.dtype[Any]
@@ -52,8 +54,7 @@ def _extreme_vjp(axis: int, g: Any, y: Any, x: Any) -> list[Any]:
     places = counted[(slice(None), *[None] * (x.ndim - 1 - axis))]
     holder = np.maximum.accumulate(np.where(x == y, places, 0), axis)
     made = fresh(g.block, np.zeros_like(g).node)
-    nodes = along_axis(made, holder, axis)
-    np.add.at(made, tuple(fresh(g.block, n) for n in nodes), g)
+    put(made.cell, along_axis(made, holder, axis), g, SCATTER_ADD)
     return [made]
 
 

@@ -2,7 +2,7 @@
 gather, `scatter_last` is `base[indices] = value`.
 
 The value has the gather's shape; its elements join the base one after the other, in C order. The
-indices are int64, counted from the front and in range.
+indices are int64 and in range; negative ones count from the end.
 """
 
 from __future__ import annotations

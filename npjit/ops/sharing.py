@@ -38,7 +38,7 @@ class Reshaped(Cell):
         self.origin = base.origin
         self.argument = base.argument
         self.children = []
-        self.parent = None
+        self.parents = []
         # the last version that was written through this cell
         self.version: Node | None = None
 
@@ -72,6 +72,32 @@ def root_of(cell: Cell) -> Cell:
     return cell.base if isinstance(cell, Reshaped) else cell
 
 
+def family_of(cell: Cell) -> set[Cell]:
+    """All storage that may have memory in common with this one."""
+    found: set[Cell] = set()
+    pending = [root_of(cell)]
+    while pending:
+        one = pending.pop()
+        if one in found:
+            continue
+        found.add(one)
+        alive = (child() for child in one.children)
+        pending += [root_of(c) for c in (*one.parents, *alive) if c is not None]
+    return found
+
+
+def ancestors_of(cell: Cell) -> set[Cell]:
+    """The storage that this one may be a part of, itself included."""
+    found: set[Cell] = set()
+    pending = [root_of(cell)]
+    while pending:
+        one = pending.pop()
+        if one not in found:
+            found.add(one)
+            pending += [root_of(c) for c in one.parents]
+    return found
+
+
 def share_reshaped(array: Tracer, shape: Shape) -> Tracer:
     """The reshape of an array that is a whole cell."""
     return Tracer(Reshaped(root_of(array.cell), shape), None, Weight.ARRAY)
@@ -81,7 +107,7 @@ def share_unwritten(array: Tracer, result: Tracer) -> Tracer:
     """`result` may share memory with `array`: nobody may write while both are alive."""
     parent = root_of(array.cell)
     parent.children.append(ref(result.cell))
-    result.cell.parent = parent
+    result.cell.parents.append(parent)
     return result
 
 
@@ -172,7 +198,9 @@ IN_ORDER_OF = kinds.elementwise(
 
 
 def in_order_of(block: Block, value: Node, model: Node) -> Node:
-    """The value in the memory order of a model of its shape: what is made of it will follow that order."""
+    """The value in the memory order of a model of its shape: what is made of it will follow that
+    order.
+    """
     if is_c_ordered(block, model):
         return value
     return build.apply(block, IN_ORDER_OF, [value, model], value.dtype)

@@ -1,7 +1,8 @@
 """`SymInt`: a Python int whose value is a size expression while tracing.
 
-Extents of traced arrays and int arguments are SymInts. Sums, differences, products, // and % stay symbolic;
-comparisons are answered for the sizes at hand, with a guard; whatever else needs a plain int specialises to it.
+Extents of traced arrays and int arguments are SymInts. Sums, differences, products, // and % stay
+symbolic; comparisons are answered for the sizes at hand, with a guard; whatever else needs a plain
+int specialises to it.
 """
 
 from __future__ import annotations
@@ -114,7 +115,9 @@ class SymInt:
 
 
 def wrap(block: Block, size: Size) -> Any:
-    """A size as the user sees it: a plain int when it is one, or when it grows beyond what stays symbolic."""
+    """A size as the user sees it: a plain int when it is one, or when it grows beyond what stays
+    symbolic.
+    """
     if isinstance(size, int):
         return size
     if sizes.is_unwieldy(size):
@@ -173,7 +176,9 @@ def _arithmetic(name: str, on_sizes: Any) -> None:
 
 
 def _mixed(name: str, self: SymInt, other: Any, swapped: bool) -> Any:
-    """An operation with something that is no int: arrays know what to do; a number takes a weak traced int."""
+    """An operation with something that is no int: arrays know what to do; a number takes a weak
+    traced int.
+    """
     if type(other) in (float, complex) or isinstance(other, np.generic):
         method = getattr(weak_tracer(self), f"__{'r' if swapped else ''}{name}__")
         return method(other)

@@ -1,8 +1,9 @@
 """`Tracer`: the array that a user's function sees while it is being traced.
 
-A Tracer names a storage `Cell` and a `View` of it. Reading gives the node of the cell's latest version seen through
-the view; writing makes a new version, which every other view of the cell then sees, exactly as in NumPy. NumPy's
-functions reach a Tracer through `__array_ufunc__` and `__array_function__`, and find their row in the table.
+A Tracer names a storage `Cell` and a `View` of it. Reading gives the node of the cell's latest
+version seen through the view; writing makes a new version, which every other view of the cell then
+sees, exactly as in NumPy. NumPy's functions reach a Tracer through `__array_ufunc__` and
+`__array_function__`, and find their row in the table.
 """
 
 from __future__ import annotations
@@ -283,7 +284,9 @@ def takes_over(value: Any) -> bool:
 
 
 def as_node(block: Block, value: Any) -> Node:
-    """Any operand as a node: traced values, Python and NumPy scalars, arrays and nested lists of them."""
+    """Any operand as a node: traced values, Python and NumPy scalars, arrays and nested lists of
+    them.
+    """
     if type(value) is Tracer:
         if value.block is not block:
             raise NotCaptured("a value of another trace is used here", where_called())
@@ -389,7 +392,7 @@ def apply_ufunc(block: Block, ufunc: np.ufunc, method: str, inputs: Any, kwargs:
 
 
 def call_row(block: Block, ufunc: np.ufunc, nodes: list[Node], dtype: Any = None) -> Tracer:
-    """The ufunc's row on nodes; `dtype` asks for the loop with that result, as NumPy's dtype= does."""
+    """The ufunc's row on nodes; `dtype` asks for that result, as NumPy's dtype= does."""
     op = kinds.UFUNCS.get(ufunc)
     if op is None:
         raise NotCaptured(f"np.{ufunc.__name__} is not compiled")

@@ -19,13 +19,12 @@ import numpy as np
 
 from npjit.core import view as views
 from npjit.core.graph import Block, Node, TensorType, Weight
-from npjit.core.op import CONTROL, Kind
+from npjit.core.op import Kind
 from npjit.core.size import Shape
 from npjit.core.view import Along, Cut, View
 from npjit.ops import build, kinds
 from npjit.ops.cell import Cell
 from npjit.ops.control import results
-from npjit.ops.errors import NotCaptured
 from npjit.ops.scatter import SCATTER_ADD
 from npjit.ops.tracer import Tracer, as_node
 from npjit.transform.embed import embed
@@ -41,8 +40,6 @@ class NotDifferentiable(TypeError):
 
 def adjoint(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
     """The gradients of the node's `sources`, given that of its result."""
-    if node.op.kind is Kind.RESULT and node.args[0].op.kind in CONTROL:
-        raise NotCaptured("the gradient of a traced loop or branch", node.where)
     rule = _ADJOINTS.get(node.op.kind)
     if rule is None:
         raise _missing(node)
@@ -53,8 +50,7 @@ def adjoint(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
 
 def sources(node: Node) -> tuple[Node, ...]:
     """The nodes that get the gradients of a node: its arguments, or those of the call that it is a result of."""
-    is_result = node.op.kind is Kind.RESULT and node.args[0].op.kind not in CONTROL
-    return node.args[0].args if is_result else node.args
+    return node.args[0].args if node.op.kind is Kind.RESULT else node.args
 
 
 def wrap(block: Block, node: Node) -> Tracer:
@@ -128,9 +124,14 @@ def _nodes(block: Block, values: Sequence[Any]) -> Gradients:
 
 
 def _view(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
-    v: View = node.params
-    g = _sum_axes(block, g, [i for i in _unused(v) if v.shape[i] != 1])
+    g, v = summed(block, g, node.params)
     return [embed(block, g, v) or _scattered(block, g, v)]
+
+
+def summed(block: Block, g: Node, v: View) -> tuple[Node, View]:
+    """The gradient under a view summed over broadcast axes, and the view without them."""
+    g = _sum_axes(block, g, [i for i in _unused(v) if v.shape[i] != 1])
+    return g, replace(v, shape=g.shape)
 
 
 def _unused(v: View) -> list[int]:
@@ -146,11 +147,12 @@ def _sum_axes(block: Block, g: Node, axes: list[int]) -> Node:
 
 def _scattered(block: Block, g: Node, v: View) -> Node:
     """The adjoint of any view that takes no element twice: g stored through the view into zeros."""
-    cell = _cell(block, zeros(block, v.base, g.dtype))
-    return block.add(kinds.UPDATE, (cell, g), replace(v, shape=g.shape), cell.type)
+    target = cell(block, zeros(block, v.base, g.dtype))
+    return block.add(kinds.UPDATE, (target, g), v, target.type)
 
 
-def _cell(block: Block, node: Node) -> Node:
+def cell(block: Block, node: Node) -> Node:
+    """The node's value in a buffer of its own."""
     return block.add(kinds.CELL, (node,), len(block.nodes), TensorType(node.shape, node.dtype))
 
 
@@ -167,7 +169,7 @@ def _pad_adjoint(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients
 def _gather(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
     base, *indices = node.args
     type_ = TensorType(base.shape, g.dtype)
-    start = _cell(block, zeros(block, base.shape, g.dtype))
+    start = cell(block, zeros(block, base.shape, g.dtype))
     added = block.add(SCATTER_ADD, (start, g, *indices), node.params, type_)
     return [added]
 
@@ -183,11 +185,11 @@ def _scatter(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
     if style == "sum":
         return [g, picked]
     none = zeros(block, value.shape, g.dtype)
-    rest = block.add(node.op, (_cell(block, g), none, *indices), node.params, g.type)
+    rest = block.add(node.op, (cell(block, g), none, *indices), node.params, g.type)
     # of the values that met in one place the last one has stayed
     count = build.iota(block, build.element_count(value.shape))
     number = build.reshape(block, count, value.shape)
-    start = _cell(block, zeros(block, node.shape, number.dtype))
+    start = cell(block, zeros(block, node.shape, number.dtype))
     type_ = TensorType(node.shape, number.dtype)
     last = block.add(node.op, (start, number, *indices), node.params, type_)
     stayed = wrap(block, _gathered(block, last, value.shape, node)) == wrap(block, number)
@@ -214,7 +216,7 @@ def _update(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
     for_value = build.view(block, g, v) if wanted[1] else None
     if not wanted[0] or _covers(block, v):
         return [None, for_value]
-    new = (_cell(block, g), zeros(block, value.shape, g.dtype))
+    new = (cell(block, g), zeros(block, value.shape, g.dtype))
     rest = block.add(kinds.UPDATE, new, v, TensorType(base.shape, g.dtype))
     return [rest, for_value]
 

@@ -20,12 +20,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from npjit.core.graph import Block, Node, reachable
-from npjit.core.op import CONTROL
+from npjit.core.graph import Block, Node
+from npjit.core.op import CONTROL, Kind
 from npjit.core.size import text
-from npjit.ops import build
+from npjit.core.view import Along, View, identity
+from npjit.ops import build, kinds
+from npjit.ops.scatter import SCATTER_ADD
 from npjit.ops.tracer import as_node
-from npjit.transform.adjoints import adjoint, sources, wrap
+from npjit.transform.active import active
+from npjit.transform.adjoints import adjoint, cell, sources, summed, wrap, zeros
+from npjit.transform.control_adjoints import control_adjoint
+from npjit.transform.embed import embed, is_box
+
+# a view that leaves out so few elements of each axis is added as a whole array
+MARGIN = 8
 
 
 def backward(
@@ -36,17 +44,12 @@ def backward(
     What a node of `wrt` was itself computed from counts as constant, unless it is in `wrt` too.
     """
     require_scalar(output)
-    path = _active(block, output, set(wrt))
-    found: dict[Node, Node] = {}
-    if output in path:
+    sweep = Sweep(block, active(block, [output], set(wrt)))
+    if output in sweep.path:
         one = build.constant(block, 1, output.dtype)
-        found[output] = one if seed is None else seed
-    for node in reversed(path):
-        # a wrt node that is computed from other wrt nodes keeps its gradient and passes it on
-        if node in found and any(a in path for a in node.args):
-            for argument, value in _pull(block, node, found[node], path):
-                _accumulate(block, found, argument, value)
-    return [found.get(n) for n in wrt]
+        sweep.found[output] = one if seed is None else seed
+    sweep.run()
+    return [sweep.gradient(n) for n in wrt]
 
 
 def require_scalar(output: Node) -> None:
@@ -58,40 +61,143 @@ def require_scalar(output: Node) -> None:
         raise TypeError(f"grad needs a real floating output, got dtype {output.dtype}")
 
 
-def _active(block: Block, output: Node, wrt: set[Node]) -> dict[Node, None]:
-    """Nodes through which `output` depends on `wrt` differentiably, in program order."""
-    needed = reachable([output])
-    path: dict[Node, None] = {}
-    for n in block.nodes:
-        # the type of a control node says nothing: its results come through further nodes
-        if n not in needed or (n.dtype.kind not in "fc" and n.op.kind not in CONTROL):
-            continue
-        if n in wrt or any(a in path for a in n.args):
-            path[n] = None
-    return path
+class Sweep:
+    """Gradients on their way back through a block: `found` grows from the last node to the first.
+
+    `path` are the nodes to pass, in program order. The gradient of a node in `stored` is the latest
+    version of a buffer that belongs to it alone: what comes to it is added in place. That waits
+    until the gradient is read (`gradient`), so that several parts are added in one pass over the
+    buffer, and what has been read from it is used before it is overwritten.
+    """
+
+    def __init__(self, block: Block, path: dict[Node, None]) -> None:
+        self.block = block
+        self.path = path
+        self.found: dict[Node, Node] = {}
+        self.stored: set[Node] = set()
+        # of stored gradients: where zeros have to be put first, and what has to be added then
+        self._emptied: dict[Node, View] = {}
+        self._parts: dict[Node, list[tuple[Node, View]]] = {}
+
+    def nested(self, path: dict[Node, None]) -> Sweep:
+        """A sweep through the body of a loop or branch."""
+        return Sweep(self.block, path)
+
+    def run(self) -> None:
+        """Pass every node of the path."""
+        for node in reversed(self.path):
+            if node.op.kind in CONTROL:
+                control_adjoint(self, node)
+            elif node in self.found and not _is_result(node):
+                self._pass(node)
+
+    def gradient(self, node: Node) -> Node | None:
+        """The node's gradient so far."""
+        block = self.block
+        emptied = self._emptied.pop(node, None)
+        if emptied is not None:
+            none = zeros(block, emptied.shape, node.dtype)
+            self._update(node, none, emptied)
+        parts = self._parts.pop(node, [])
+        large = [(g, v) for g, v in parts if _is_most(v)]
+        if len(large) > 1:
+            parts = [p for p in parts if p not in large]
+            wide = [embed(block, g, v) for g, v in large]
+            parts.append((self._sum([n for n in wide if n is not None]), identity(node.shape)))
+        for g, v in parts:
+            self._update(node, self._sum([build.view(block, self.found[node], v), g]), v)
+        return self.found.get(node)
+
+    def _sum(self, nodes: Sequence[Node]) -> Node:
+        total = wrap(self.block, nodes[0])
+        for n in nodes[1:]:
+            total = np.add(total, wrap(self.block, n))
+        return as_node(self.block, total)
+
+    def _update(self, node: Node, value: Node, v: View) -> None:
+        """The gradient's next version."""
+        before = self.found[node]
+        value = build.stretch(self.block, value, v.shape)
+        self.found[node] = self.block.add(kinds.UPDATE, (before, value), v, before.type)
+
+    def add(self, node: Node, value: Node) -> None:
+        """Add to the node's gradient, in the node's own element type and shape."""
+        block = self.block
+        if value.dtype.kind == "c" and node.dtype.kind != "c":
+            value = as_node(block, np.real(wrap(block, value)))
+        value = build.stretch(block, build.cast(block, value, node.dtype), node.shape)
+        if node in self.stored:
+            self._parts.setdefault(node, []).append((value, identity(node.shape)))
+        elif node in self.found:
+            self.found[node] = self._sum([self.found[node], value])
+        else:
+            self.found[node] = value
+
+    def _pass(self, node: Node) -> None:
+        """Pass one node; what is made for it carries its user's line."""
+        start = len(self.block.nodes)
+        g = self.gradient(node)
+        assert g is not None
+        # a wrt node that is computed from other wrt nodes keeps its gradient and passes it on
+        if not self._in_place(node, g):
+            for argument, value in self._pull(node, g):
+                self.add(argument, value)
+        for made in self.block.nodes[start:]:
+            made.where = node.where
+
+    def _pull(self, node: Node, g: Node) -> list[tuple[Node, Node]]:
+        """Gradients that `node` passes to its active arguments."""
+        given = sources(node)
+        wanted = tuple(a in self.path for a in given)
+        if not any(wanted):
+            return []
+        gradients = adjoint(self.block, node, g, wanted)
+        return [
+            (a, value)
+            for a, want, value in zip(given, wanted, gradients, strict=True)
+            if want and value is not None
+        ]
+
+    def _in_place(self, node: Node, g: Node) -> bool:
+        """Pass the node by updates of a buffer, where a gradient has one."""
+        base = node.args[0] if node.args else node
+        kind = node.op.kind
+        if kind is Kind.VIEW and base in self.stored:
+            self._parts.setdefault(base, []).append(summed(self.block, g, node.params))
+        elif kind is Kind.GATHER and base in self.stored:
+            before = self.gradient(base)
+            assert before is not None
+            into = (before, g, *node.args[1:])
+            self.found[base] = self.block.add(SCATTER_ADD, into, node.params, before.type)
+        elif kind is Kind.UPDATE and node in self.stored and base in self.path:
+            self._take(node, g, base)
+        else:
+            return False
+        return True
+
+    def _take(self, node: Node, g: Node, base: Node) -> None:
+        """The gradient of stored elements is read where they are; then it is zero there."""
+        value, v = node.args[1], node.params
+        if value in self.path:
+            part = build.view(self.block, g, v)
+            self.add(value, cell(self.block, part) if part is g else part)
+        before = self.gradient(base)
+        self.found[base] = g
+        self.stored.add(base)
+        self._emptied[base] = v
+        if before is not None:
+            self.add(base, before)
 
 
-def _pull(block: Block, node: Node, g: Node, path: dict[Node, None]) -> list[tuple[Node, Node]]:
-    """Gradients that `node` passes to its active arguments; new nodes carry its user's line."""
-    start = len(block.nodes)
-    given = sources(node)
-    wanted = tuple(a in path for a in given)
-    gradients = adjoint(block, node, g, wanted)
-    for made in block.nodes[start:]:
-        made.where = node.where
-    return [
-        (a, value)
-        for a, want, value in zip(given, wanted, gradients, strict=True)
-        if want and value is not None
+def _is_result(node: Node) -> bool:
+    """Whether the node is a result of a loop or branch, which is passed as a whole."""
+    return node.op.kind is Kind.RESULT and node.args[0].op.kind in CONTROL
+
+
+def _is_most(v: View) -> bool:
+    """Whether a view shows nearly all of its base, in order."""
+    spare = [
+        n - v.shape[d.axis] if isinstance(d, Along) and d.step == 1 else None
+        for d, n in zip(v.dims, v.base, strict=True)
     ]
-
-
-def _accumulate(block: Block, found: dict[Node, Node], node: Node, value: Node) -> None:
-    """Add to the node's gradient, in the node's own element type and shape."""
-    if value.dtype.kind == "c" and node.dtype.kind != "c":
-        value = as_node(block, np.real(wrap(block, value)))
-    value = build.stretch(block, build.cast(block, value, node.dtype), node.shape)
-    before = found.get(node)
-    if before is not None:
-        value = as_node(block, np.add(wrap(block, before), wrap(block, value)))
-    found[node] = value
+    return is_box(v) and all(isinstance(n, int) and n <= MARGIN for n in spare)

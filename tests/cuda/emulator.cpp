@@ -263,10 +263,12 @@ static void touch(Shadow& s, bool writes) {
 extern "C" char __ehdr_start __attribute__((visibility("hidden")));
 extern "C" char _end __attribute__((visibility("hidden")));
 
-static void access(const void* place, size_t bytes, bool writes) {
+static void access(const void* place, size_t bytes, bool writes, bool aligned) {
   const char* p = (const char*)place;
   if (current == nullptr || !current->watched)
     return;
+  if (aligned)
+    check_aligned(place, bytes);
   if (p >= stacks && p < stacks + most_threads * stack_bytes)
     return;
   for (Buffer& b : buffers) {
@@ -310,15 +312,15 @@ const char* emulator_fault() { return emulator::fault_text.c_str(); }
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
-void __tsan_read_range(void* p, unsigned long n) { access(p, n, false); }
-void __tsan_write_range(void* p, unsigned long n) { access(p, n, true); }
-#define HOOKS(n)                                                  \
-  void __tsan_read##n(void* p) { access(p, n, false); }           \
-  void __tsan_write##n(void* p) { access(p, n, true); }           \
-  void __tsan_unaligned_read##n(void* p) { access(p, n, false); } \
-  void __tsan_unaligned_write##n(void* p) { access(p, n, true); } \
-  void __tsan_volatile_read##n(void* p) { access(p, n, false); }  \
-  void __tsan_volatile_write##n(void* p) { access(p, n, true); }
+void __tsan_read_range(void* p, unsigned long n) { access(p, n, false, false); }
+void __tsan_write_range(void* p, unsigned long n) { access(p, n, true, false); }
+#define HOOKS(n)                                                         \
+  void __tsan_read##n(void* p) { access(p, n, false, true); }            \
+  void __tsan_write##n(void* p) { access(p, n, true, true); }            \
+  void __tsan_unaligned_read##n(void* p) { access(p, n, false, false); } \
+  void __tsan_unaligned_write##n(void* p) { access(p, n, true, false); } \
+  void __tsan_volatile_read##n(void* p) { access(p, n, false, false); }  \
+  void __tsan_volatile_write##n(void* p) { access(p, n, true, false); }
 HOOKS(1)
 HOOKS(2)
 HOOKS(4)

@@ -9,6 +9,7 @@ In: nothing. Out: `install(monkeypatch)`, after which npjit's CUDA backend finds
 from __future__ import annotations
 
 import contextlib
+import os
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -69,7 +70,10 @@ class ArrayDevice(EmulatedDevice):
 
 
 def install(monkeypatch: Any) -> Any:
-    """Put the fake module and the emulated device in place of CuPy and its device."""
+    """Put the fake module and the emulated device in place of CuPy and its device; the real ones
+    stay where the tests run on a GPU."""
+    if "NPJIT_TEST_GPU" in os.environ:
+        return backend.cupy()
     device = ArrayDevice()
 
     def asarray(value: Any, order: str = "K") -> Array:

@@ -25,6 +25,8 @@ def values(shape: Any, dtype: str) -> Any:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sum_of_three(dtype: str, shift: int) -> None:
     kind = np.dtype(dtype).kind
+    if shift % np.dtype(dtype).alignment:
+        pytest.skip("arrays are aligned to their own type")
     k = KernelBuilder([S[0]], (0,), [(dtype, "in"), (dtype, "in"), (dtype, "out")])
     op = MULTIPLY if kind == "c" else ADD
     total = k.apply(op, dtype, k.load(0, {0: 1}), k.load(1, {0: 1}))

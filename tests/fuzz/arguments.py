@@ -24,7 +24,11 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, np.nan, np.inf, -np.inf, 1e-3, 1e5, 0.5, -0.5, 
 def make(dtype: str, shape: tuple[int, ...], seed: int, layout: str = "C", values: str = "") -> Any:
     """An array of random contents: small numbers, or `values` "special", "wide" or "positive"."""
     rng = np.random.default_rng(seed)
-    kept = tuple(1 if i % 2 == 0 else n for i, n in enumerate(shape)) if layout == "stretched" else shape
+    kept = (
+        tuple(1 if i % 2 == 0 else n for i, n in enumerate(shape))
+        if layout == "stretched"
+        else shape
+    )
     array = _lay_out(_contents(rng, np.dtype(dtype), kept, values), layout)
     return np.broadcast_to(array, shape) if layout == "stretched" else array
 
@@ -36,7 +40,9 @@ def _contents(rng: Any, dtype: Any, shape: tuple[int, ...], values: str) -> Any:
         info = np.iinfo(dtype)
         if values == "wide":
             return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
-        return rng.integers(0 if dtype.kind == "u" or values == "positive" else -4, 6, shape).astype(dtype)
+        return rng.integers(
+            0 if dtype.kind == "u" or values == "positive" else -4, 6, shape
+        ).astype(dtype)
     if values == "special":
         parts = [rng.choice(SPECIAL, shape) for _ in range(2)]
     elif values == "positive":
@@ -71,7 +77,9 @@ def _lay_out(array: Any, layout: str) -> Any:
     return view
 
 
-def argument_lines(rng: random.Random, names: list[str], dtypes: Any = None, alias: float = 0.15) -> list[str]:
+def argument_lines(
+    rng: random.Random, names: list[str], dtypes: Any = None, alias: float = 0.15
+) -> list[str]:
     """A line for each name; shapes are chosen so that many pairs broadcast."""
     extents = [rng.choice(EXTENTS) for _ in range(3)]
     if rng.random() < 0.05:
@@ -82,7 +90,9 @@ def argument_lines(rng: random.Random, names: list[str], dtypes: Any = None, ali
         if lines and rng.random() < alias:
             other = rng.choice(names[:number])
             how = rng.choice(["{0}", "{0}[...]", "{0}[1:]", "{0}[::-1]", "{0}.T", "{0}[:-1]"])
-            lines.append(f"{name} = {how.format(other)}" if _is_array(lines, other) else f"{name} = {other}")
+            lines.append(
+                f"{name} = {how.format(other)}" if _is_array(lines, other) else f"{name} = {other}"
+            )
         else:
             lines.append(f"{name} = {_argument(rng, extents, dtypes)}")
     return lines

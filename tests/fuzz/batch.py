@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from npjit import _runtime
-from npjit.api.compile import Stopwatch, callable_entry, make_entry
+from npjit.api.compile import callable_entry, make_entry
 from npjit.api.jit import Jitted, jit
 from npjit.api.native import make_plan, native_specs
 from npjit.backends.reference import reference

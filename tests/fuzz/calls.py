@@ -14,12 +14,55 @@ from tests.fuzz.writer import Writer, is_array
 
 UNARY = sorted(u.__name__ for u in kinds.UFUNCS if u.nin == 1)
 BINARY = sorted(u.__name__ for u in kinds.UFUNCS if u.nin == 2)
-OPERATORS = "+ - * / // % ** & | ^ << >> == != < <= > >= + - *".split()
+OPERATORS = [
+    "+",
+    "-",
+    "*",
+    "/",
+    "//",
+    "%",
+    "**",
+    "&",
+    "|",
+    "^",
+    "<<",
+    ">>",
+    "==",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "+",
+    "-",
+    "*",
+]
 NUMBERS = ["2", "3", "0.5", "-1", "1", "0", "-2.5", "2.0", "True", "1.5j", "7"]
-REDUCTIONS = (
-    "sum sum prod min max any all mean var std argmin argmax ptp count_nonzero nansum nanmax nanmin nanmean "
-    "nanvar nanstd nanprod amax amin"
-).split()
+REDUCTIONS = [
+    "sum",
+    "sum",
+    "prod",
+    "min",
+    "max",
+    "any",
+    "all",
+    "mean",
+    "var",
+    "std",
+    "argmin",
+    "argmax",
+    "ptp",
+    "count_nonzero",
+    "nansum",
+    "nanmax",
+    "nanmin",
+    "nanmean",
+    "nanvar",
+    "nanstd",
+    "nanprod",
+    "amax",
+    "amin",
+]
 
 
 def is_value(value: Any) -> bool:
@@ -79,7 +122,9 @@ def augmented(w: Writer) -> str | None:
     x = w.pick(is_array if w.rng.random() < 0.8 else is_value)
     if x is None:
         return None
-    op = w.rng.choice("+ - * / // % ** & | ^ << >> + - *".split())
+    op = w.rng.choice(
+        ["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>", "+", "-", "*"]
+    )
     if w.rng.random() < 0.4 or not is_array(w.values[x]):
         return f"{x} {op}= {matching(w, x)}"
     key = index(w.rng, w.values[x].shape)
@@ -113,9 +158,7 @@ def _source(w: Writer, target: str) -> str:
         part = f"{target}"
         return form.format(part, flipped, base if shape == w.values[base].shape else part)
     fits = [
-        n
-        for n in w.names
-        if is_value(w.values[n]) and _stretches(np.shape(w.values[n]), shape)
+        n for n in w.names if is_value(w.values[n]) and _stretches(np.shape(w.values[n]), shape)
     ]
     return rng.choice(fits) if fits and rng.random() < 0.8 else rng.choice(NUMBERS)
 
@@ -230,10 +273,15 @@ def reduction(w: Writer) -> str | None:
     if rng.random() < 0.25:
         options.append("keepdims=True")
     if name in ("sum", "prod", "mean", "var", "std", "nansum") and rng.random() < 0.2:
-        options.append(f"dtype={rng.choice(['float', 'np.float32', 'np.int64', 'np.float64', 'complex'])}")
+        options.append(
+            f"dtype={rng.choice(['float', 'np.float32', 'np.int64', 'np.float64', 'complex'])}"
+        )
     if name in ("var", "std", "nanvar", "nanstd") and rng.random() < 0.4:
         options.append("ddof=1")
-    if name in ("sum", "prod", "min", "max", "any", "all", "mean", "var", "std") and rng.random() < 0.15:
+    if (
+        name in ("sum", "prod", "min", "max", "any", "all", "mean", "var", "std")
+        and rng.random() < 0.15
+    ):
         mask = w.pick(lambda m: is_array(m) and m.dtype == bool and m.shape == v.shape)
         options.append(f"where={mask or f'{x} > 0'}")
     if name in ("sum", "prod", "min", "max") and rng.random() < 0.2:
@@ -242,7 +290,9 @@ def reduction(w: Writer) -> str | None:
     if kind < 0.25 and name in kinds.METHODS:
         return f"{w.fresh()} = {x}.{name}({', '.join(options)})"
     if kind < 0.35:
-        name = rng.choice("add multiply maximum minimum logical_and logical_or add".split())
+        name = rng.choice(
+            ["add", "multiply", "maximum", "minimum", "logical_and", "logical_or", "add"]
+        )
         options = [o for o in options if not o.startswith("ddof")]
         return f"{w.fresh()} = np.{name}.reduce({', '.join([x, *options])})"
     return f"{w.fresh()} = np.{name}({', '.join([x, *options])})"
@@ -251,7 +301,9 @@ def reduction(w: Writer) -> str | None:
 def created(w: Writer) -> str | None:
     rng = w.rng
     x = w.pick(is_array)
-    shape = x and rng.random() < 0.5 and f"{x}.shape" or str(rng.choice([(3,), (2, 3), (17,), (), (4, 1)]))
+    shape = (x and rng.random() < 0.5 and f"{x}.shape") or str(
+        rng.choice([(3,), (2, 3), (17,), (), (4, 1)])
+    )
     dtype = rng.choice(["", "", f", {_dtype(rng)}"])
     number = rng.choice(["2", "0.5", "-1"])
     forms = [
@@ -313,7 +365,11 @@ def chosen(w: Writer) -> str | None:
     x = w.pick(is_value)
     assert x is not None
     mask = w.pick(lambda m: is_value(m) and np.asarray(m).dtype == bool)
-    condition = mask if mask and rng.random() < 0.6 else f"{x} {rng.choice(['>', '<', '=='])} {matching(w, x)}"
+    condition = (
+        mask
+        if mask and rng.random() < 0.6
+        else f"{x} {rng.choice(['>', '<', '=='])} {matching(w, x)}"
+    )
     y, z = matching(w, x), matching(w, x)
     forms = [
         f"np.where({condition}, {y}, {z})",
@@ -388,7 +444,11 @@ def contracted(w: Writer) -> str | None:
         f"np.vecdot({x}, {x})",
     ]
     if v.ndim == 2:
-        forms += [f"np.einsum('ij,jk->ik', {x}, {y})", f"np.einsum('ij,kj', {x}, {x})", f"np.einsum('ij,j', {x}, {x}[0])"]
+        forms += [
+            f"np.einsum('ij,jk->ik', {x}, {y})",
+            f"np.einsum('ij,kj', {x}, {x})",
+            f"np.einsum('ij,j', {x}, {x}[0])",
+        ]
     return f"{w.fresh()} = {rng.choice(forms)}"
 
 
@@ -408,7 +468,9 @@ def cast(w: Writer) -> str | None:
     rng = w.rng
     if np.ndim(w.values.get(x or "", 0)) == 0 and rng.random() < 0.5:
         return f"{w.fresh()} = {rng.choice(['float', 'int', 'bool', 'np.float32', 'np.int64', 'np.float64'])}({x})"
-    form = rng.choice(["{0}.astype({1})", "{0}.astype({1})", "np.asarray({0}, {1})", "np.array({0}, dtype={1})"])
+    form = rng.choice(
+        ["{0}.astype({1})", "{0}.astype({1})", "np.asarray({0}, {1})", "np.array({0}, dtype={1})"]
+    )
     return f"{w.fresh()} = {form.format(x, _dtype(rng))}"
 
 
@@ -469,7 +531,9 @@ def gathered(w: Writer) -> str | None:
         return None
     n = w.values[x].shape[0]
     some = [rng.randrange(-n, n) for _ in range(3)] if n else []
-    whole = w.pick(lambda v: is_array(v) and v.dtype.kind in "iu" and v.size and n > v.max() and v.min() >= -n)
+    whole = w.pick(
+        lambda v: is_array(v) and v.dtype.kind in "iu" and v.size and n > v.max() and v.min() >= -n
+    )
     forms = [
         f"{x}[{some}]",
         f"{x}[..., {some}]",

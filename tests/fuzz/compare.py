@@ -37,7 +37,9 @@ def difference(program: Program, plain: Outcome, mine: Outcome) -> str:
         if not noise:
             break
         unequal = [
-            k for k in unequal if _wrong(got[k][1], want[k][1], [n[k][1] for n in noise if len(n) > k])
+            k
+            for k in unequal
+            if _wrong(got[k][1], want[k][1], [n[k][1] for n in noise if len(n) > k])
         ]
         if not unequal:
             return ""
@@ -92,16 +94,28 @@ def _share(a: Any, b: Any) -> bool:
 
 
 def _facts(want: Any, got: Any) -> Iterator[tuple[str, Any, Any]]:
-    yield "type", type(want), type(got)
+    if _is_number(want) and _is_number(got):
+        same = bool(want == got) or want != want
+        yield ("kind of number" if same else "type"), type(want), type(got)
+    else:
+        yield "type", type(want), type(got)
     if isinstance(want, np.ndarray | np.generic):
         yield "dtype", want.dtype, got.dtype
         yield "shape", want.shape, got.shape
     if isinstance(want, np.ndarray):
         # a copy in place of a read-only view may well be written to; of stride 0: NumPy is changing its mind
-        yield "writeable", True, got.flags.writeable or 0 in want.strides or not want.flags.writeable
+        yield (
+            "writeable",
+            True,
+            got.flags.writeable or 0 in want.strides or not want.flags.writeable,
+        )
     if isinstance(want, np.ndarray) and want.size and want.shape == got.shape:
         axes = [a for a in range(want.ndim) if want.shape[a] > 1 and want.strides[a]]
         yield "memory order", _order(want, axes), _order(got, axes)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, bool | int | float | complex | np.generic)
 
 
 def _order(array: Any, axes: list[int]) -> list[int]:

@@ -262,8 +262,25 @@ class Body:
         rng = self.rng
         known = self.indices or ["0", "1", "-1"]
         i = rng.choice(known)
-        forms = [i] * 6 + [f"{i} - 1", f"{i} - 1", f"-{i}", f"n - 1 - {i}", f"{i} // 2", "0", "-1", "k"]
-        forms += [f"{i} % 3", f"({i} + 1) % n", f"{i} + 1", "n - 1", f"({i} * 3) % n", "m", f"-{i} - 1"]
+        forms = [i] * 6 + [
+            f"{i} - 1",
+            f"{i} - 1",
+            f"-{i}",
+            f"n - 1 - {i}",
+            f"{i} // 2",
+            "0",
+            "-1",
+            "k",
+        ]
+        forms += [
+            f"{i} % 3",
+            f"({i} + 1) % n",
+            f"{i} + 1",
+            "n - 1",
+            f"({i} * 3) % n",
+            "m",
+            f"-{i} - 1",
+        ]
         forms += [f"int({rng.choice(VECTORS)}[{i}])", f"np.argmax({rng.choice(VECTORS)})"]
         return rng.choice(forms)
 
@@ -272,7 +289,15 @@ class Body:
         rng = self.rng
         i = rng.choice([*self.indices, "n", "k", "m", "2"])
         forms = [i, f"{rng.choice(INTS)} + 1", f"{i} + {rng.choice(INTS)}", f"{i} * 2", f"{i} - 1"]
-        forms += [f"{i} // 2", f"{i} % 3", f"abs({i} - 2)", "len(a)", "1", "0", f"{i} if {i} > 2 else 1"]
+        forms += [
+            f"{i} // 2",
+            f"{i} % 3",
+            f"abs({i} - 2)",
+            "len(a)",
+            "1",
+            "0",
+            f"{i} if {i} > 2 else 1",
+        ]
         forms += [f"min({i}, {rng.choice(INTS)})", f"int({rng.choice(FLOATS)} > 0)"]
         return rng.choice(forms)
 
@@ -309,7 +334,11 @@ class Body:
     def vector(self) -> str:
         """An array expression of the full length, mostly."""
         rng = self.rng
-        x, y, p = rng.choice(VECTORS), rng.choice(VECTORS), rng.choice([*FLOATS, "0.5", *self.indices])
+        x, y, p = (
+            rng.choice(VECTORS),
+            rng.choice(VECTORS),
+            rng.choice([*FLOATS, "0.5", *self.indices]),
+        )
         forms = [
             f"{x} + {y}",
             f"{x} * {p}",

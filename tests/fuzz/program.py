@@ -135,7 +135,9 @@ class _Noise(ast.NodeTransformer):
             return node
         name, text = found
         function = ast.parse(f"lambda _a, _b: _a {text} _b", mode="eval").body
-        return ast.Call(ast.Name(NOISY, ast.Load()), [ast.Constant(name), function, node.left, node.right], [])
+        return ast.Call(
+            ast.Name(NOISY, ast.Load()), [ast.Constant(name), function, node.left, node.right], []
+        )
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         self.generic_visit(node)

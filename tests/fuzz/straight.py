@@ -55,7 +55,9 @@ def straight_program(rng: random.Random, length: int = 10) -> Program:
 def results(writer: Writer) -> list[str]:
     """Some of the names, the last one always, in random order, at times one twice."""
     rng = writer.rng
-    known = [n for n in writer.names if n in writer.values and not isinstance(writer.values[n], list)]
+    known = [
+        n for n in writer.names if n in writer.values and not isinstance(writer.values[n], list)
+    ]
     made = [n for n in known if n not in writer.arguments] or known
     last = made[-1]
     others = [n for n in known if rng.random() < 0.35]

@@ -81,7 +81,11 @@ class Writer:
     def program(self, results: list[str]) -> Program:
         """The program that returns these names."""
         head = f"def f({', '.join(self.arguments)}):"
-        tail = f"    return {results[0]}" if len(results) == 1 else f"    return ({', '.join(results)},)"
+        tail = (
+            f"    return {results[0]}"
+            if len(results) == 1
+            else f"    return ({', '.join(results)},)"
+        )
         return Program.of(self.setup, [head, *self.lines, tail])
 
 
@@ -99,7 +103,7 @@ def _is_usual(value: Any) -> bool:
     if isinstance(value, tuple | list):
         return len(value) < 9 and all(_is_usual(v) for v in value)
     if isinstance(value, np.ndarray | np.generic):
-        return type(value) is np.ndarray and value.size <= LARGEST and _is_known(value) or (
+        return (type(value) is np.ndarray and value.size <= LARGEST and _is_known(value)) or (
             isinstance(value, np.generic) and _is_known(value)
         )
     return isinstance(value, bool | int | float | complex)

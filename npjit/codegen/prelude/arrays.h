@@ -152,7 +152,8 @@ static void nj_scan(const npjit_api* api, const npjit_array& from, const npjit_a
 
 // Joins the elements of a value into a base where index arrays say: `arrays` are the base, the
 // value, and an index array for each of `dims`; the axes of the index arrays stand at `place` in
-// the value. One after the other, in C order of the index arrays.
+// the value. Negative indices count from the end. One after the other, in C order of the index
+// arrays.
 template <class T, class Join, int place, int... dims>
 static void nj_scatter(const npjit_array* arrays) {
   typedef nj_cell<T> cell;
@@ -162,37 +163,61 @@ static void nj_scatter(const npjit_array* arrays) {
   const npjit_array& base = arrays[0];
   const npjit_array& value = arrays[1];
   const npjit_array* index = arrays + 2;
+  // the last axis of the index arrays and the last kept axis are loops of their own
   nj_steps<count + 1> outer;
   nj_steps<2> kept;
-  outer.ndim = index[0].ndim;
-  kept.ndim = 0;
-  for (int axis = 0; axis < outer.ndim; ++axis) {
-    outer.shape[axis] = index[0].shape[axis];
-    outer.strides[count][axis] = value.strides[place + axis];
-    for (int k = 0; k < count; ++k) outer.strides[k][axis] = index[k].strides[axis];
+  i64 steps[count + 1] = {}, ends[2] = {};
+  i64 length = 1, width = 1;
+  const int axes = index[0].ndim;
+  outer.ndim = axes > 0 ? axes - 1 : 0;
+  for (int axis = 0; axis < axes; ++axis) {
+    const b1 last = axis == axes - 1;
+    for (int k = 0; k <= count; ++k) {
+      const i64 stride = k < count ? index[k].strides[axis] : value.strides[place + axis];
+      (last ? steps[k] : outer.strides[k][axis]) = stride;
+    }
+    (last ? length : outer.shape[axis]) = index[0].shape[axis];
   }
-  for (int d = 0; d < base.ndim; ++d) {
+  kept.ndim = -1;
+  for (int d = 0, seen = 0; d < base.ndim; ++d) {
     b1 addressed = false;
     for (int k = 0; k < count; ++k) addressed |= dim[k] == d;
     if (addressed) continue;
-    const int axis = kept.ndim < place ? kept.ndim : kept.ndim + outer.ndim;
-    kept.shape[kept.ndim] = base.shape[d];
-    kept.strides[0][kept.ndim] = base.strides[d];
-    kept.strides[1][kept.ndim] = value.strides[axis];
-    kept.ndim += 1;
-  }
-  const i64 total = outer.start();
-  const i64 each = kept.start();
-  for (i64 i = 0; i < total; ++i) {
-    memory* to = (memory*)base.data;
-    const memory* from = (const memory*)value.data + outer.offset[count];
-    for (int k = 0; k < count; ++k) {
-      to += ((const i64*)index[k].data)[outer.offset[k]] * base.strides[dim[k]];
+    const int axis = seen < place ? seen : seen + axes;
+    if (kept.ndim >= 0) {
+      kept.shape[kept.ndim] = width;
+      kept.strides[0][kept.ndim] = ends[0];
+      kept.strides[1][kept.ndim] = ends[1];
     }
-    for (i64 j = 0; j < each; ++j) {
-      memory* place_of_it = to + kept.offset[0];
-      *place_of_it = Join::join(cell::load(place_of_it), cell::load(from + kept.offset[1]));
-      kept.next();
+    kept.ndim += 1;
+    seen += 1;
+    width = base.shape[d];
+    ends[0] = base.strides[d];
+    ends[1] = value.strides[axis];
+  }
+  if (kept.ndim < 0) kept.ndim = 0;
+  const i64 rows = outer.start();
+  const i64 blocks = kept.start();
+  for (i64 row = 0; row < rows; ++row) {
+    for (i64 i = 0; i < length; ++i) {
+      memory* to = (memory*)base.data;
+      const memory* from = (const memory*)value.data + outer.offset[count] + i * steps[count];
+      for (int k = 0; k < count; ++k) {
+        const i64 at = ((const i64*)index[k].data)[outer.offset[k] + i * steps[k]];
+        to += (at < 0 ? at + base.shape[dim[k]] : at) * base.strides[dim[k]];
+      }
+      if (base.ndim == count) {
+        *to = Join::join(cell::load(to), cell::load(from));
+        continue;
+      }
+      for (i64 block = 0; block < blocks; ++block) {
+        memory* const x = to + kept.offset[0];
+        const memory* const y = from + kept.offset[1];
+        for (i64 j = 0; j < width; ++j) {
+          x[j * ends[0]] = Join::join(cell::load(x + j * ends[0]), cell::load(y + j * ends[1]));
+        }
+        kept.next();
+      }
     }
     outer.next();
   }

@@ -12,16 +12,33 @@ struct nj_pack {
 
 // All lanes are there.
 struct nj_full {
-  static constexpr b1 is_full = true;
   constexpr b1 has(i32) const { return true; }
+  constexpr b1 fills(i32) const { return true; }
 };
 
 // The first lanes are there.
 struct nj_some {
-  static constexpr b1 is_full = false;
   i32 lanes;
   b1 has(i32 lane) const { return lane < lanes; }
+  constexpr b1 fills(i32) const { return false; }
 };
+
+// Lanes from `first` on and before `last` are there.
+struct nj_span {
+  i32 first, last;
+  b1 has(i32 lane) const { return lane >= first && lane < last; }
+  b1 fills(i32 lanes) const { return first <= 0 && last >= lanes; }
+};
+
+// The lanes of a pack at `start` of a row of n elements, which may reach over its ends when skewed.
+template <i32 skewed, class idx>
+NJ_INLINE auto nj_lanes_at(idx start, idx n) {
+  if constexpr (skewed) {
+    return nj_span{(i32)(start < 0 ? -start : 0), (i32)(n - start < 64 ? n - start : 64)};
+  } else {
+    return nj_full();
+  }
+}
 
 // The integer type of 2^n bytes.
 template <i32 n>
@@ -48,34 +65,38 @@ struct nj_word<4> {
 // Memory is aligned to 2^aligned bytes; `planes` numbers make one lane.
 template <u64 aligned, i32 planes, class T, i32 N, class Count>
 NJ_INLINE void nj_load(nj_pack<T, N>& to, const T* from, Count count) {
-  if constexpr (Count::is_full && (1 << aligned) > sizeof(T)) {
-    typedef typename nj_word<(i32)aligned>::type word;
-    const i32 words = N * sizeof(T) >> aligned;
-    nj_check_aligned(from, 1 << aligned);
+  if constexpr ((1 << aligned) > sizeof(T)) {
+    if (count.fills(N / planes)) {
+      typedef typename nj_word<(i32)aligned>::type word;
+      const i32 words = N * sizeof(T) >> aligned;
+      nj_check_aligned(from, 1 << aligned);
 #pragma unroll
-    for (i32 i = 0; i < words; ++i)
-      ((word*)to.at)[i] = ((const word*)from)[i];
-  } else {
-#pragma unroll
-    for (i32 i = 0; i < N; ++i)
-      to.at[i] = count.has(i / planes) ? from[i] : T();
+      for (i32 i = 0; i < words; ++i)
+        ((word*)to.at)[i] = ((const word*)from)[i];
+      return;
+    }
   }
+#pragma unroll
+  for (i32 i = 0; i < N; ++i)
+    to.at[i] = count.has(i / planes) ? from[i] : T();
 }
 
 template <u64 aligned, i32 planes, class T, i32 N, class Count>
 NJ_INLINE void nj_store(T* to, const nj_pack<T, N>& from, Count count) {
-  if constexpr (Count::is_full && (1 << aligned) > sizeof(T)) {
-    typedef typename nj_word<(i32)aligned>::type word;
-    const i32 words = N * sizeof(T) >> aligned;
-    nj_check_aligned(to, 1 << aligned);
+  if constexpr ((1 << aligned) > sizeof(T)) {
+    if (count.fills(N / planes)) {
+      typedef typename nj_word<(i32)aligned>::type word;
+      const i32 words = N * sizeof(T) >> aligned;
+      nj_check_aligned(to, 1 << aligned);
 #pragma unroll
-    for (i32 i = 0; i < words; ++i)
-      ((word*)to)[i] = ((const word*)from.at)[i];
-  } else {
-#pragma unroll
-    for (i32 i = 0; i < N; ++i) {
-      if (count.has(i / planes))
-        to[i] = from.at[i];
+      for (i32 i = 0; i < words; ++i)
+        ((word*)to)[i] = ((const word*)from.at)[i];
+      return;
     }
+  }
+#pragma unroll
+  for (i32 i = 0; i < N; ++i) {
+    if (count.has(i / planes))
+      to[i] = from.at[i];
   }
 }
