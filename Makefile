@@ -33,6 +33,7 @@ lint: $(VENV)/test,lint.stamp
 format: $(VENV)/test,lint.stamp
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	$(BIN)/python docs/coverage.py
 	$(BIN)/clang-format -i $(CXX_FILES) $(PRELUDE_FILES)
 
 bench: $(VENV)/bench.stamp

@@ -37,7 +37,8 @@ int call_host(const char* spec, const npjit_array* arrays, int arguments, int re
   const PyGILState_STATE state = PyGILState_Ensure();
   PyObject* given = list_arrays(arrays, arguments, false);
   PyObject* made = given != nullptr ? list_arrays(arrays + arguments, results, true) : nullptr;
-  PyObject* done = made != nullptr ? PyObject_CallFunction(host, "sOO", spec, given, made) : nullptr;
+  PyObject* done =
+      made != nullptr ? PyObject_CallFunction(host, "sOO", spec, given, made) : nullptr;
   int code = NPJIT_OK;
   if (done == nullptr) {
     code = NPJIT_RAISED;

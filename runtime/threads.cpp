@@ -20,10 +20,13 @@
 namespace npjit::threads {
 namespace {
 
-// Waking a worker takes longer than many kernels run, so it waits awake for a call that follows soon.
+// Waking a worker takes longer than many kernels run, so it waits awake for a call that follows
+// soon; after a moment it lets others have its core, such as the threads of a BLAS call.
+constexpr std::chrono::microseconds pause_time{30};
 constexpr std::chrono::microseconds spin_time{200};
 
-// A long job has this many chunks a thread: one that comes late or is held up leaves more to others.
+// A long job has this many chunks a thread: one that comes late, or is held up, leaves more to
+// others.
 constexpr int chunks_each = 4;
 
 void pause() {
@@ -37,7 +40,8 @@ void pause() {
 // Spins until done() holds; false when the time is up before that.
 template <class Done>
 bool spin(Done done) {
-  const auto until = std::chrono::steady_clock::now() + spin_time;
+  const auto start = std::chrono::steady_clock::now();
+  auto now = start;
   do {
     for (int i = 0; i < 32; ++i) {
       if (done()) {
@@ -45,7 +49,11 @@ bool spin(Done done) {
       }
       pause();
     }
-  } while (std::chrono::steady_clock::now() < until);
+    if (now - start > pause_time) {
+      std::this_thread::yield();
+    }
+    now = std::chrono::steady_clock::now();
+  } while (now - start < spin_time);
   return done();
 }
 
@@ -254,8 +262,7 @@ int chunks(npjit_int64 n, npjit_int64 grain) {
   const int threads = count();
   const int finest = threads == 1 ? 1 : std::min(chunks_each * threads, most_threads);
   const auto each_one = std::clamp<npjit_int64>(most, 1, threads);
-  return static_cast<int>(
-      std::max(each_one, std::min<npjit_int64>(most / chunks_each, finest)));
+  return static_cast<int>(std::max(each_one, std::min<npjit_int64>(most / chunks_each, finest)));
 }
 
 void parallel(npjit_body body, void* context, npjit_int64 n, npjit_int64 grain) {

@@ -91,6 +91,22 @@ VALUES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         lambda x, w: np.histogram(x, 4, (-1, 1.5), weights=w, density=True),
         [X, np.abs(X)],
     ),
+    "add.reduceat": (lambda x, i: np.add.reduceat(x, i, axis=1), [X, np.array([0, 3, 1, 1])]),
+    "maximum.reduceat": (lambda x: np.maximum.reduceat(x, np.array([0, 2])), [X]),
+    "nanargmin": (lambda x: np.nanargmin(np.where(x > 0, np.nan, x), axis=1), [X]),
+    "nanargmax": (lambda x: np.nanargmax(x), [X]),
+    "unravel_index": (lambda i: np.unravel_index(i, (2, 3, 4)), [np.array([[5, 23], [0, 7]])]),
+    "ravel_multi_index": (
+        lambda i, j: np.ravel_multi_index((i, j), (3, 4), order="F"),
+        [np.array([0, 2]), np.array([3, 1])],
+    ),
+    "ix_": (lambda x, i: x[np.ix_(i[:2], i)], [X, np.array([0, 2, 1])]),
+    "unwrap": (lambda x: np.unwrap(x * 4, axis=0), [X]),
+    "unwrap period": (lambda x: np.unwrap(x * 4, discont=1.5, period=2.5), [X]),
+    "vander": (lambda x: (np.vander(x), np.vander(x, 3, increasing=True)), [X[0]]),
+    "vander integers": (lambda x: np.vander(x, 4), [np.array([2, 3], np.int8)]),
+    "polyfit": (lambda x, y: np.polyfit(x, y, 2), [X[0], X[1]]),
+    "polyfit weights": (lambda x, y, w: np.polyfit(x, y, 1, w=w), [X[0], X[1:].T, X[2] ** 2]),
     "isin": (lambda x, y: np.isin(x, y, invert=True), [np.arange(6), np.array([3, 9, 1])]),
     "fft": (np.fft.fft, [X]),
     "fft of a part": (lambda x: np.fft.fft(x, 3, axis=0, norm="ortho"), [X]),
@@ -113,7 +129,7 @@ VALUES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "ifftshift": (lambda x: np.fft.ifftshift(x, 1), [X]),
 }
 # sums of their own, in another order than NumPy's
-BOUNDED = ("norm", "cond", "matrix_power")
+BOUNDED = ("norm", "cond", "matrix_power", "polyfit")
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -187,6 +203,11 @@ GRADIENTS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "lstsq residuals": (lambda a, b: np.linalg.lstsq(a, b)[1][0], [TALL, TALL[:, 0] ** 2]),
     "lstsq wide": (lambda a, b: weighted(np.linalg.lstsq(a, b)[0]), [TALL.T, TALL[0]]),
     "lstsq values": (lambda a, b: weighted(np.linalg.lstsq(a, b)[3]), [TALL, TALL[:, 0]]),
+    "polyfit": (lambda x, y: weighted(np.polyfit(x, y, 2)), [X[0], X[1]]),
+    "add.reduceat": (
+        lambda x: weighted(np.add.reduceat(x * x, np.array([1, 3, 4]), axis=1)),
+        [X],
+    ),
     "interp": (lambda x, p: weighted(np.interp(x, UP, p)), [X, X[1, :4]]),
     "interp places": (lambda p: weighted(np.interp(X, p, UP**2)), [UP * 1.1 + 0.07]),
     "svd": (lambda a: weighted(*(p**2 for p in np.linalg.svd(a, False))), [TALL]),
@@ -230,8 +251,11 @@ def test_equal_eigenvalues() -> None:
     a = np.diag([2.0, 2.0, 5.0])
     np.testing.assert_allclose(gradient(lambda a: np.sum(np.linalg.eigh(a)[0] ** 2), a), 2 * a)
     np.testing.assert_allclose(gradient(lambda a: np.sum(np.linalg.svdvals(a) ** 2), a), 2 * a)
-    for vectors in (np.linalg.eigh, np.linalg.svd):
-        assert np.all(np.isfinite(gradient(lambda a: weighted(vectors(a)[0], vectors(a)[1]), a)))
+    for both in (
+        lambda a: weighted(*np.linalg.eigh(a)),
+        lambda a: weighted(*np.linalg.svd(a)),
+    ):
+        assert np.all(np.isfinite(gradient(both, a)))
 
 
 def test_complex_gradient_descends() -> None:

@@ -1,7 +1,7 @@
 """The GPU workloads: plain NumPy functions, with the sizes of their data.
 
-In: nothing. Out: `WORKLOADS`. npjit gets exactly these functions; `make` gives their arguments as device arrays, at the
-size of the table or (scale 0.7) at one that nothing was tuned for:
+In: nothing. Out: `WORKLOADS`. npjit gets exactly these functions; `make` gives their arguments as
+device arrays, at the size of the table or (scale 0.7) at one that nothing was tuned for:
 
     workload = WORKLOADS[0]
     workload.function(*workload.make(Maker(cupy), 1.0))
@@ -40,8 +40,8 @@ class Maker:
 
 @dataclass(frozen=True)
 class Workload:
-    """One function with its arguments. `least` gives the bytes that must move; `gradient` names the arguments to
-    differentiate for, with the value."""
+    """One function with its arguments. `least` gives the bytes that must move; `gradient` names the
+    arguments to differentiate for, with the value."""
 
     number: str
     name: str
@@ -322,3 +322,34 @@ WORKLOADS = (
         "25", "nbody", nbody, lambda m: (m.normal(16384, 3), m.uniform(0, 1, 16384)), all_bytes
     ),
 )
+
+# Milliseconds of the best of torch.compile 2.11 (default, autotuned, gradient traced inside) and
+# JAX 0.11.2 at these sizes on one H200, in a run of its own on 2026-11-30.
+BEST_PEER = {
+    "saxpy": 0.368,
+    "sin2+cos2": 0.277,
+    "gelu": 0.256,
+    "black_scholes": 0.428,
+    "sum": 0.241,
+    "mean_var": 0.26,
+    "softmax_128": 0.254,
+    "softmax_1024": 0.255,
+    "softmax_4096": 0.273,
+    "softmax_32768": 0.37,
+    "column_sum": 0.242,
+    "layer_norm": 0.13,
+    "layer_norm_backward": 0.406,
+    "logsumexp": 0.175,
+    "pairwise": 0.336,
+    "jacobi": 0.163,
+    "transpose_add": 0.746,
+    "cumsum": 0.269,
+    "mandelbrot": 0.436,
+    "mlp": 6.993,
+    "logistic": 0.274,
+    "matmul_bias_gelu": 5.637,
+    "positive_squares": 0.24,
+    "scatter_add": 0.703,
+    "gather": 0.263,
+    "nbody": 0.329,
+}

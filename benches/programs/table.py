@@ -154,7 +154,7 @@ program(
 )
 program(la.trmm, L, (9, 75, 310), lambda n, r: (1.5, r.random((n, n)), r.random((n, n))), 1e3)
 
-program(stencils.adi, F, (9, 45, 500), lambda n, r: (8, n, r.random((n, n))), 1e4)
+program(stencils.adi, F, (9, 45, 500), lambda n, r: (8, n, r.random((n, n))), 1e6)
 program(
     stencils.fdtd_2d,
     F,

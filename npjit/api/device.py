@@ -71,21 +71,26 @@ def header_root(array: np.ndarray) -> Header | None:
 
 def route(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DeviceJitted | None:
     """What answers calls with such arguments; None: the CPU."""
-    leaves = list(leaves_of(args, kwargs))
-    numbers = {_number_of(v) for v in leaves if is_device_array(v)}
-    wanted = jitted.options.device
-    if not numbers:
-        if wanted is None:
-            return None
-        _, _, number = wanted.partition(":")
-        return _for_device(jitted, int(number or 0), to_host=True)
-    if any(isinstance(v, np.ndarray) and v.ndim for v in leaves):
+    numbers: set[int] = set()
+    on_host = False
+    for v in leaves_of(args, kwargs):
+        if is_device_array(v):
+            numbers.add(_number_of(v))
+        elif isinstance(v, np.ndarray) and v.ndim:
+            on_host = True
+    if numbers and on_host:
         raise TypeError(
             "arguments live on both CPU and GPU: move one side, by cupy.asarray or cupy.asnumpy"
         )
     if len(numbers) > 1:
         raise TypeError(f"arguments live on several GPUs: {sorted(numbers)}")
-    return _for_device(jitted, numbers.pop(), to_host=False)
+    if numbers:
+        return _for_device(jitted, numbers.pop(), to_host=False)
+    wanted = jitted.options.device
+    if wanted is None:
+        return None
+    _, _, number = wanted.partition(":")
+    return _for_device(jitted, int(number or 0), to_host=True)
 
 
 def _for_device(jitted: Jitted, number: int, to_host: bool) -> DeviceJitted:

@@ -1,9 +1,9 @@
 """Gradients of functions whose Python needs actual values: traced again on every call, evaluated by
 NumPy.
 
-A `while` to convergence or an `if` on a value cannot be captured as one graph yet; here the trace
-may look at the values it is made for, so the path taken is the one differentiated. Right, at the
-speed of NumPy.
+A number from an array that is the key of a dict, say, cannot be captured; here the trace may look
+at the values it is made for, so the path taken is the one differentiated. Right, at the speed of
+NumPy.
 """
 
 from __future__ import annotations

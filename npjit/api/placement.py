@@ -33,4 +33,6 @@ def leaves_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Any]:
 
 def needs_device(args: tuple[Any, ...], kwargs: dict[str, Any], device: str | None) -> bool:
     """Whether a call runs on a GPU: by its arguments or by the option `device`."""
-    return device is not None or any(map(is_device_array, leaves_of(args, kwargs)))
+    if device is not None or any(map(is_device_array, args)):
+        return True
+    return any(map(is_device_array, leaves_of(args, kwargs)))

@@ -1,7 +1,8 @@
-"""The CUDA backend: programs on NVIDIA GPUs through CuPy, which is imported when the first one is made.
+"""The CUDA backend: programs on NVIDIA GPUs through CuPy, which is imported when the first one is
+made.
 
-In: a `Plan`. Out: `program_for(plan)`, a callable from CuPy arrays and scalars to fresh CuPy arrays, which runs on the
-current device and stream:
+In: a `Plan`. Out: `program_for(plan)`, a callable from CuPy arrays and scalars to fresh CuPy
+arrays, which runs on the current device and stream:
 
     program = program_for(plan)
     (y,) = program([cupy.ones(1000), 2.0])
@@ -16,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from npjit.backends.cuda_build import load_functions
 from npjit.backends.cuda_device import Region
 from npjit.backends.cuda_program import Program
-from npjit.codegen.cuda import OPTIONS
 from npjit.core.op import Op
 from npjit.schedule.plan import Plan
 
@@ -51,9 +52,8 @@ class CupyDevice:
         self.cupy = cupy()
         self._launch = driver.launchKernel
         self._stream = self.cupy.cuda.get_current_stream
-        self._functions: dict[tuple[str, str], Any] = {}
-        self._kept: list[Any] = []
-        self._counters: dict[int, Any] = {}
+        self._functions: dict[tuple[int, str, str], int] = {}
+        self._counters: dict[tuple[int, int], Any] = {}
 
     def address(self, array: Any) -> int:
         """Where an array's first element lies."""
@@ -73,24 +73,23 @@ class CupyDevice:
         return memory, memory.ptr
 
     def counters(self, count: int) -> int:
-        """Counters of the current stream."""
-        stream = self._stream().ptr
-        found = self._counters.get(stream)
+        """Counters of the current device and stream."""
+        place = (self.cupy.cuda.runtime.getDevice(), self._stream().ptr)
+        found = self._counters.get(place)
         if found is None or found.size < count:
-            found = self._counters[stream] = self.cupy.zeros(max(count, 4096), np.uint32)
+            found = self._counters[place] = self.cupy.zeros(max(count, 4096), np.uint32)
         address: int = found.data.ptr
         return address
 
     def functions(self, source: str, names: Sequence[str]) -> list[Any]:
-        """Compile the instances that are not known yet, as one module."""
-        missing = [n for n in names if (source, n) not in self._functions]
+        """Load the instances that are not known yet, as one module."""
+        number = self.cupy.cuda.runtime.getDevice()
+        missing = [n for n in names if (number, source, n) not in self._functions]
         if missing:
-            module = self.cupy.RawModule(code=source, options=OPTIONS, name_expressions=missing)
-            for name in missing:
-                kernel = module.get_function(name)
-                self._kept.append(kernel)
-                self._functions[source, name] = kernel.kernel.ptr
-        return [self._functions[source, n] for n in names]
+            found = load_functions(source, missing)
+            for name, function in zip(missing, found, strict=True):
+                self._functions[number, source, name] = function
+        return [self._functions[number, source, n] for n in names]
 
     def start(self, function: Any, grid: tuple[int, int], block: int, parameters: int) -> None:
         """Start a function on the current stream."""
@@ -115,7 +114,7 @@ class CupyDevice:
         arguments = [self.view(g) for g in given]
         try:
             found = op.evaluate(node, *arguments)
-        except (TypeError, NotImplementedError, AttributeError):
+        except Exception:  # whatever CuPy lacks; an error of the row itself comes from NumPy too
             with np.errstate(all="ignore"):
                 found = op.evaluate(node, *[a.get() for a in arguments])
         parts = found if isinstance(found, (tuple, list)) else (found,)
@@ -147,8 +146,8 @@ class CupyDevice:
 
 
 def blas_multiply(a: Region, b: Region, c: Region) -> bool:
-    """Do the product by cuBLAS if it can; BLAS's matrices are columns behind each other, so the product is done as
-    c.T = b.T @ a.T."""
+    """Do the product by cuBLAS if it can; BLAS's matrices are columns behind each other, so the
+    product is done as c.T = b.T @ a.T."""
     letter = _LETTERS.get(c.dtype.str[1:])
     if letter is None or 0 in (*a.shape, *b.shape) or len(c.shape) > 3:
         return False
@@ -191,7 +190,8 @@ def _multiply_vector(handle: int, letter: str, a: Region, b: Region, c: Region) 
 
 
 def operand(region: Region) -> tuple[int, int] | None:
-    """BLAS's transposition (0 or 1) and leading dimension of our matrix read column by column; None: it has none."""
+    """BLAS's transposition (0 or 1) and leading dimension of our matrix read column by column;
+    None: it has none."""
     (rows, columns), (row, column) = region.shape[-2:], region.strides[-2:]
     if (column == 1 or columns == 1) and (row >= columns or rows == 1):
         return 0, max(row, columns, 1)

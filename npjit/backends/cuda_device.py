@@ -1,7 +1,7 @@
 """What the CUDA backend needs of a device.
 
-In: nothing. Out: the protocol `Device`, which CuPy fulfils on a GPU and an emulator in the tests, and the `Region`s of
-memory that matrix products and calls work on.
+In: nothing. Out: the protocol `Device`, which CuPy fulfils on a GPU and an emulator in the tests,
+and the `Region`s of memory that matrix products and calls work on.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Steps of a plan made ready for one set of sizes: what to start, and where addresses go.
 
-In: a `Segment` (steps without loops and branches), the values of size variables, the alignment of inputs. Out: a
-`Prepared`. Its addresses are relative to numbered bases: the inputs, the fresh outputs, the arena, the scratch memory,
-the counters.
+In: a `Segment` (steps without loops and branches), the values of size variables, the alignment of
+inputs. Out: a `Prepared`. Its addresses are relative to numbered bases: the inputs, the fresh
+outputs, the arena, the scratch memory, the counters.
 
     words     [x's address, y's address, 1000, ...]       the parameters of all launches
     patches   word 0 is base 0 + 0, word 1 is base 1 + 0
@@ -34,7 +34,8 @@ LOCAL = 16
 
 @dataclass(frozen=True)
 class Segment:
-    """Steps that follow each other; `unknowns` are the variables of their sizes that inputs alone do not tell."""
+    """Steps that follow each other; `unknowns` are the variables of their sizes that inputs alone
+    do not tell."""
 
     number: int
     steps: tuple[Step, ...]
@@ -110,7 +111,8 @@ class CheckStep:
 
 @dataclass
 class Prepared:
-    """See the module's docstring. `scalars` are (first word, input) pairs; the words' addresses stand at `pointers`."""
+    """See the module's docstring. `scalars` are (first word, input) pairs; the words' addresses
+    stand at `pointers`."""
 
     scratch: int = 0
     counters: int = 0

@@ -1,8 +1,9 @@
-"""A plan on a device: memory, launches, matrix products, calls; loops and branches are walked by the host.
+"""A plan on a device: memory, launches, matrix products, calls; loops and branches are walked by
+the host.
 
-In: a `Plan` and a `Device`. Out: a `Program`, called with device arrays and scalars, which gives the fresh results.
-What sizes decide is kept by the inputs' shapes, strides and alignment; a call then allocates, fills addresses in and starts
-the kernels:
+In: a `Plan` and a `Device`. Out: a `Program`, called with device arrays and scalars, which gives
+the fresh results. What sizes decide is kept by the inputs' shapes, strides and alignment; a call
+then allocates, fills addresses in and starts the kernels:
 
     program = Program(plan, CupyDevice())
     (y,) = program([x, 2.0])
@@ -65,7 +66,8 @@ class CheckFailed(Exception):
 
 @dataclass
 class Instance:
-    """A plan for given input sizes: its results, its memory, and its segments as far as they were run."""
+    """A plan for given input sizes: its results, its memory, and its segments as far as they were
+    run."""
 
     sizes: Sizes
     outputs: list[tuple[tuple[int, ...], Any, tuple[int, ...] | None]]

@@ -28,7 +28,7 @@ from npjit.codegen.cpp_whole import WholePrinter
 from npjit.codegen.prelude import prelude_text
 from npjit.codegen.toolchain import Compiler
 from npjit.schedule.kernel import Kernel
-from npjit.schedule.plan import Plan
+from npjit.schedule.plan import Launch, Loop, Plan, While, bodies, every_step
 
 _PRINTERS: dict[Form, type[KernelPrinter]] = {
     Form.POINT: PointPrinter,
@@ -52,19 +52,27 @@ def unit(plan: Plan, vector: Collection[str]) -> str:
 
 def print_functions(plan: Plan) -> str:
     """The plan's own part of the unit, without the texts that every unit shares."""
-    parts = [print_kernel(kernel, f"k{i}") for i, kernel in enumerate(plan.kernels)]
+    loops = [s for s in every_step(plan.steps) if isinstance(s, Loop | While)]
+    inside = (s for loop in loops for body in bodies(loop) for s in every_step(body))
+    repeated = {s.kernel for s in inside if isinstance(s, Launch)}
+    parts = [print_kernel(k, f"k{i}", i in repeated) for i, k in enumerate(plan.kernels)]
     return "\n".join([*parts, StepsPrinter(plan).print()])
 
 
-def print_kernel(kernel: Kernel, name: str) -> str:
-    """The functions of one kernel; `name` is the one to call."""
+def print_kernel(kernel: Kernel, name: str, is_repeated: bool = False) -> str:
+    """The functions of one kernel; `name` is the one to call. `is_repeated`: a loop of the plan
+    launches it."""
+    printer = _printer(kernel)(kernel, name)
+    printer.is_repeated = is_repeated
+    return printer.print()
+
+
+def _printer(kernel: Kernel) -> type[KernelPrinter]:
     form = choose(kernel)
     may_share = len(kernel.outer) == 1 and all(b.role != "row" for b in kernel.buffers)
     if form is Form.COLUMNS and may_share:
-        return TallPrinter(kernel, name).print()
-    if form is Form.LANES:
-        return printer_of(kernel)(kernel, name).print()
-    return _PRINTERS[form](kernel, name).print()
+        return TallPrinter
+    return printer_of(kernel) if form is Form.LANES else _PRINTERS[form]
 
 
 @cache

@@ -19,8 +19,10 @@ from npjit.codegen.cpp_reduce import Loop
 from npjit.codegen.cpp_text import Writer
 from npjit.codegen.cpp_types import factor, is_complex, size, stored
 from npjit.core.size import Size, product
-from npjit.schedule.kernel import DType, Kernel, Phase, extents
+from npjit.schedule.kernel import Apply, DType, Kernel, Load, Phase, Store, extents
 
+# a chunk's function of more instructions than this is not inlined
+INLINED = 12
 # a literal extent that is one block on every machine
 _SHORT = 32
 
@@ -33,6 +35,8 @@ class KernelPrinter:
         self.name = name
         self.values = Values(kernel)
         self.writer = Writer()
+        # a loop of the plan launches it
+        self.is_repeated = False
 
     def print(self) -> str:
         """The text of all its functions."""
@@ -71,7 +75,10 @@ class KernelPrinter:
     def chunk(self, suffix: str) -> AbstractContextManager[None]:
         """A function that does the items begin .. end."""
         head = f"static void {self.name}{suffix}(void* context, i64 begin, i64 end, int chunk)"
-        return self.writer.block(head)
+        long = sum(isinstance(i, Apply | Load | Store) for _, i in self.kernel.instructions())
+        # what is long gains nothing by being compiled once more inside its caller
+        apart = self.is_repeated and (long > INLINED or len(self.kernel.outer) > 1)
+        return self.writer.block(f"NJ_NOINLINE {head}" if apart else head)
 
     def launcher(self) -> AbstractContextManager[None]:
         """The function that the plan calls."""
@@ -94,9 +101,12 @@ class KernelPrinter:
             self.writer.line(f"const i64 grain = 1 + {GRAIN} / {each};")
 
     def run(self, suffix: str, items: str = "n", grain: str = "grain") -> None:
-        """Share the items out among threads; a few are done on the spot, where the compiler can
-        inline the chunk's function."""
+        """Share the items out among threads. A kernel that a loop launches does a few on the spot,
+        where the compiler can inline the chunk's function."""
         chunk = f"{self.name}_{suffix}"
+        if not self.is_repeated:
+            self.writer.line(f"if ({items} > 0) api->parallel({chunk}, &a, {items}, {grain});")
+            return
         with self.writer.block(f"if ({items} > {grain})"):
             self.writer.line(f"api->parallel({chunk}, &a, {items}, {grain});")
         with self.writer.block(f"else if ({items} > 0)"):

@@ -267,9 +267,9 @@ class PhasePrinter:
         parts = [condition(others)] if others else []
         low = "0" if along is None else size(along.lo)
         if low != "0":
-            parts.append(f"x{vector} >= {low}")
-        parts.append(f"x{vector} < {end}")
-        text = f"({' && '.join(parts)})"
+            parts.append(f"(x{vector} >= {low})")
+        parts.append(f"(x{vector} < {end})")
+        text = f"({' & '.join(parts)})"
         if not others:
             self.out.held.add(Held(text, low, end))
         return text
@@ -334,13 +334,13 @@ def row_text(op: Op, instr: Apply, dtypes: Sequence[DType]) -> str | tuple[str, 
 
 
 def condition(within: Sequence[Bound]) -> str:
-    """Whether all bounds hold; empty for none."""
+    """Whether all bounds hold; empty for none. An && would be a branch, which keeps a loop scalar."""
     parts = []
     for b in within:
         if b.lo != 0:
-            parts.append(f"x{b.axis} >= {size(b.lo)}")
-        parts.append(f"x{b.axis} < {size(b.hi)}")
-    return f"({' && '.join(parts)})" if parts else ""
+            parts.append(f"(x{b.axis} >= {size(b.lo)})")
+        parts.append(f"(x{b.axis} < {size(b.hi)})")
+    return f"({' & '.join(parts)})" if parts else ""
 
 
 def _product(stride: object, name: str) -> str:

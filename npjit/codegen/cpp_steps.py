@@ -203,8 +203,8 @@ class StepsPrinter:
                 CallPrinter(step, self.size, self._pointer).print(self.writer)
             self.prefix = "l"
             for number in used:
-                parts = ("[0]", "[1]") if is_complex(self.plan.locals[number]) else ("",)
-                self.writer.lines(f"l{number}{part} = t{number}{part};" for part in parts)
+                planes = ("[0]", "[1]") if is_complex(self.plan.locals[number]) else ("",)
+                self.writer.lines(f"l{number}{plane} = t{number}{plane};" for plane in planes)
 
     # ------------------------------------------------------------ loops and branches
 
@@ -217,7 +217,7 @@ class StepsPrinter:
             with w.block(f"for (i64 {name} = 0; {name} < {trips}; ++{name})"):
                 self._trip(step)
             return
-        strip = STRIP if all(isinstance(s, Launch | Check | Bind) for s in step.body) else SHORT
+        strip = STRIP if self._is_quick(step.body) else SHORT
         first, last, end = (f"{word}_{step.index.name}" for word in ("first", "last", "end"))
         with w.block(""):
             w.line(f"const i64 {end} = {trips};")
@@ -227,6 +227,15 @@ class StepsPrinter:
                 with w.block(f"for (i64 {name} = {first}; {name} < {last}; ++{name})"):
                     self._trip(step)
                 self._stop(step.stops)
+
+    def _is_quick(self, steps: Sequence[Step]) -> bool:
+        """Whether the steps take nanoseconds."""
+        return all(
+            isinstance(s, Check | Bind)
+            or (isinstance(s, Launch) and is_point(self.plan.kernels[s.kernel]))
+            or (isinstance(s, If) and self._is_quick((*s.then, *s.other)))
+            for s in steps
+        )
 
     def _trip(self, step: Loop) -> None:
         self._stop(step.stops)

@@ -1,7 +1,7 @@
 """Plans as CUDA: one source text with the functions of all kernels, and what to start for each launch.
 
-In: a `Plan`. Out: a `CudaModule`. Its functions are templates over index type, lanes of a thread and alignment, so a
-module compiles only those that actual sizes ask for:
+In: a `Plan`. Out: a `CudaModule`. Its functions are templates over index type, lanes of a thread
+and alignment, so a module compiles only those that actual sizes ask for:
 
     module = print_cuda(plan)
     module.source                                  template <class idx, i32 V, u64 A> __global__ void k0(...) {...}

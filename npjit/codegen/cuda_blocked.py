@@ -1,9 +1,10 @@
-"""Reductions over pairs, such as distances of all rows of two arrays: every thread does a block of results.
+"""Reductions over pairs, such as distances of all rows of two arrays: every thread does a block of
+results.
 
-In: a `Kernel` with one looping phase whose loads depend on one of the last two outer axes each. Out: one function, and those
-of another form for small extents. A block of threads goes through the reduced axis in steps of DEPTH, puts what its rows
-and columns need in shared memory, and each thread combines SIDE x SIDE pairs from there, so memory is read once for many
-results:
+In: a `Kernel` with one looping phase whose loads depend on one of the last two outer axes each.
+Out: one function, and those of another form for small extents. A block of threads goes through the
+reduced axis in steps of DEPTH, puts what its rows and columns need in shared memory, and each
+thread combines SIDE x SIDE pairs from there, so memory is read once for many results:
 
     __shared__ f32 tile0[DEPTH][16 * SIDE + 1], tile1[DEPTH][16 * SIDE + 1];
     for (...) for (...) { const f32 v0 = tile0[step][...]; const f32 v1 = tile1[step][...]; ... }
@@ -204,7 +205,8 @@ def staged_loads(loop: Phase, row: int, column: int, deep: int) -> dict[int, int
 
 
 def is_paired(kernel: Kernel) -> bool:
-    """Whether a kernel reduces something of two outer axes whose loads depend on one of them each."""
+    """Whether a kernel reduces something of two outer axes whose loads depend on one of them
+    each."""
     looping = [p for p in kernel.phases if p.axes]
     if len(kernel.outer) < 2 or len(looping) != 1 or len(looping[0].axes) != 1:
         return False

@@ -1,7 +1,8 @@
-"""Steps on whole arrays that have a CUDA kernel of their own: scans along rows and additions at indices.
+"""Steps on whole arrays that have a CUDA kernel of their own: scans along rows and additions at
+indices.
 
-In: a `Call` step with actual shapes, strides and addresses. Out: a `Routine`, the function to start and its parameters; None
-for what the device's libraries do.
+In: a `Call` step with actual shapes, strides and addresses. Out: a `Routine`, the function to start
+and its parameters; None for what the device's libraries do.
 
     cumulative sum of a (32768, 4096) float32 array along axis 1
         -> nj_scan_rows<f32, nj_running_sum<f32>, 4, 4> with 32768 blocks, given from, to, 4096
@@ -20,7 +21,7 @@ from npjit.schedule.plan import Call as CallStep
 from npjit.schedule.plan import Plan, every_step
 
 _BLOCK = 256
-_BLOCKS = 132 * 32
+_BLOCKS = 2**30
 # additions that the device does as one access
 _ATOMIC = ("f4", "f8", "i4", "u4", "u8")
 _STYLES = ("sum", "product", "max", "min")
@@ -28,7 +29,8 @@ _STYLES = ("sum", "product", "max", "min")
 
 @dataclass(frozen=True)
 class Operand:
-    """An array of a call: its type, shape, strides in elements, and how its address is aligned (in bytes, at most 16)."""
+    """An array of a call: its type, shape, strides in elements, and how its address is aligned (in
+    bytes, at most 16)."""
 
     dtype: Any
     shape: tuple[int, ...]
@@ -48,8 +50,9 @@ class Operand:
 
 @dataclass(frozen=True)
 class Routine:
-    """What to start; `arrays` are the numbers of the operands whose addresses it gets (results behind the arguments),
-    `sizes` what comes after them. `copies`: argument 0 is copied to the result first, if they are apart."""
+    """What to start; `arrays` are the numbers of the operands whose addresses it gets (results
+    behind the arguments), `sizes` what comes after them. `copies`: argument 0 is copied to the
+    result first, if they are apart."""
 
     start: Start
     arrays: tuple[int, ...]
@@ -106,7 +109,7 @@ def _scatter(op: Op, params: Gather, operands: Sequence[Operand]) -> Routine | N
         return None
     blocks = min(up(count * width, _BLOCK), _BLOCKS)
     start = Start(f"nj_scatter_add<{ctype(dtype)}>", (blocks, 1), _BLOCK)
-    return Routine(start, (3, 1, 2), (count, width), copies=True)
+    return Routine(start, (3, 1, 2), (count, width, target.shape[0]), copies=True)
 
 
 def _aligned(operands: Sequence[Operand]) -> int:

@@ -1,7 +1,9 @@
-"""Reductions across memory as CUDA: neighbouring threads do neighbouring columns, so that each access is one line.
+"""Reductions across memory as CUDA: neighbouring threads do neighbouring columns, so that each
+access is one line.
 
-In: a `Kernel` whose last outer axis has unit stride. Out: one function for each of its steps (see `cuda_steps`). A block is
-`BLOCK / DEEP` packs of columns wide and `DEEP` threads deep; more blocks share the depth where columns are few.
+In: a `Kernel` whose last outer axis has unit stride. Out: one function for each of its steps (see
+`cuda_steps`). A block is `BLOCK / DEEP` packs of columns wide and `DEEP` threads deep; more blocks
+share the depth where columns are few.
 
     template <..., i32 DEEP> __global__ void k0_0(const f32* mem0, f32* mem1, i64 size0, i64 size1, ...) {
       k0_fold0 total[V];
@@ -111,7 +113,8 @@ class ColumnsPrinter(StepsPrinter):
         return self.position(self.kernel.outer)
 
     def _keep(self, lead: LanePrinter, loop: LanePrinter) -> list[str]:
-        """Compute the leading phases lane by lane; statements that get the values a loop uses back."""
+        """Compute the leading phases lane by lane; statements that get the values a loop uses
+        back."""
         w = self.writer
         needed = self.needed_from(lead.phase, loop)
         if not needed:
@@ -142,7 +145,8 @@ class ColumnsPrinter(StepsPrinter):
         struct: str,
         before: Sequence[str],
     ) -> None:
-        """This thread's share of the reduced axes, in runs of a few steps when there is something to sum."""
+        """This thread's share of the reduced axes, in runs of a few steps when there is something
+        to sum."""
         w = self.writer
         into = f", {struct}* part" if folds else ""
         with w.block(f"const auto body = [&](auto count, idx item{into})", "};"):

@@ -1,7 +1,8 @@
 """Rows that a group of threads keeps in registers: several phases, each element read once.
 
-In: a `Kernel` whose phases loop over the same axes and read the same elements again, such as a softmax. Out: one function
-for rows that fit (its `LANES` threads hold `ITEMS` packs each), and the functions of `cuda_rows` for longer ones.
+In: a `Kernel` whose phases loop over the same axes and read the same elements again, such as a
+softmax. Out: one function for rows that fit (its `LANES` threads hold `ITEMS` packs each), and the
+functions of `cuda_rows` for longer ones.
 
     template <..., i32 LANES, i32 ITEMS> __global__ void k0_held(...) {
       nj_pack<f32, V> h0[ITEMS];                  the row, read once
@@ -109,8 +110,8 @@ class HeldPrinter(CudaPrinter):
             w.lines(m.load() for m in self.loads)
 
     def _skew(self, printers: Sequence[LanePrinter]) -> None:
-        """How many elements in front of its row a row's first pack begins, so that packs lie on boundaries in rows
-        that do not."""
+        """How many elements in front of its row a row's first pack begins, so that packs lie on
+        boundaries in rows that do not."""
         w = self.writer
         w.line("idx skew = 0;")
         if len(self.axes) == 1 and self.loads:
@@ -179,8 +180,8 @@ class HeldPrinter(CudaPrinter):
         return Configured((Start(name, (up(rows, per_block), 1), max(lanes, _SMALL)),))
 
     def _skewed(self, request: Request, width: int) -> str:
-        """The alignments of all slots when each row's packs begin on a boundary before it; empty when they need not,
-        or when most arrays' rows do not lie alike."""
+        """The alignments of all slots when each row's packs begin on a boundary before it; empty
+        when they need not, or when most arrays' rows do not lie alike."""
         last = self.axes[-1]
         if width == 1 or len(self.axes) > 1 or not self.loads:
             return ""
@@ -222,7 +223,8 @@ class HeldPrinter(CudaPrinter):
 
 
 def shape_for(n: int, width: int, most: int) -> tuple[int, int] | None:
-    """Threads of a row and packs of a thread for n elements, at most `most` elements a thread; None: too many.
+    """Threads of a row and packs of a thread for n elements, at most `most` elements a thread;
+    None: too many.
 
     Few elements a thread leave registers for many threads, few threads a row make barriers cheap.
     """

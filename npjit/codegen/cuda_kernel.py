@@ -1,7 +1,8 @@
-"""What the CUDA functions of every kernel share: parameters, indices of an item, lanes of a thread, folds.
+"""What the CUDA functions of every kernel share: parameters, indices of an item, lanes of a thread,
+folds.
 
-In: a `Kernel` and its name. Out: the text of its functions, templates over the index type and the lanes of a thread, and
-`configure`, which says for actual sizes which of them to start:
+In: a `Kernel` and its name. Out: the text of its functions, templates over the index type and the
+lanes of a thread, and `configure`, which says for actual sizes which of them to start:
 
     template <class idx, i32 V, u64 A> __global__ void __launch_bounds__(256) k0(const f32* mem0, f32* mem1, i64 size0) {
       const idx s0 = (idx)size0;
@@ -64,7 +65,8 @@ class CudaPrinter:
     def function(
         self, suffix: str, constants: str = "", block: str = str(BLOCK), more: Iterable[str] = ()
     ) -> AbstractContextManager[None]:
-        """A function of the device, its template constants behind idx, V and A, and more parameters."""
+        """A function of the device, its template constants behind idx, V and A, and more
+        parameters."""
         self.writer.line(f"template <class idx, i32 V, u64 A{constants}>")
         given = ", ".join([*self.parameters(), *more])
         bounds = f"__launch_bounds__({block})"
@@ -126,7 +128,8 @@ class CudaPrinter:
         before: Sequence[str] = (),
         after: Sequence[str] = (),
     ) -> None:
-        """The V lanes along an axis from start<axis> on: packs in, the statements lane by lane, packs out."""
+        """The V lanes along an axis from start<axis> on: packs in, the statements lane by lane,
+        packs out."""
         w = self.writer
         innermost = max((n for n in printed.levels if n > 0), default=1)
         for level in range(1, innermost):
@@ -155,7 +158,8 @@ class CudaPrinter:
         return [fold(n, i, self.values) for n, i in printer.out.reduces]
 
     def fold_struct(self, name: str, folds: Sequence[Fold]) -> None:
-        """What a thread knows of all reductions of a phase, and how two threads' knowledge is joined."""
+        """What a thread knows of all reductions of a phase, and how two threads' knowledge is
+        joined."""
         w = self.writer
         cells = [cell for f in folds for cell in f.cells]
         with w.block(f"struct alignas(8) {name}", "};"):

@@ -1,8 +1,8 @@
 """One phase of a kernel as CUDA statements for several lanes of a thread.
 
-In: a phase, the order of its loops, and the innermost one, whose neighbouring indices are the lanes of a thread. Out: the
-`Statements` of `cpp_phase`, where accesses with unit stride along the lanes are moved as packs, outside the loop over
-the lanes:
+In: a phase, the order of its loops, and the innermost one, whose neighbouring indices are the lanes
+of a thread. Out: the `Statements` of `cpp_phase`, where accesses with unit stride along the lanes
+are moved as packs, outside the loop over the lanes:
 
     v1: float32 = b0[s0*i0 + i1]     nj_pack<f32, V> l1; ... nj_load<...>(l1, mem0 + (s0*x0 + x1), count);
     v2: float32 = b1[i0 + s1*i1]     const f32 v2 = count.has(lane) ? mem1[x0 + s1*x1] : f32();
@@ -31,7 +31,8 @@ def levels_of(loops: Sequence[int], earlier: Mapping[int, int]) -> Levels:
 
 @dataclass(frozen=True)
 class Move:
-    """A pack that a phase loads or stores: its variable, its slot and the memory of the first lane."""
+    """A pack that a phase loads or stores: its variable, its slot and the memory of the first
+    lane."""
 
     pack: str
     slot: int
@@ -64,9 +65,10 @@ class Moves:
 
 
 class LanePrinter(PhasePrinter):
-    """Prints the instructions of one phase. `slots` collects the packed accesses of the kernel. `held` names packs that
-    are in registers already, by the number of the load, and `rows` those that stand for "row" buffers. Without loops
-    the phase is one thread's for all lanes, and `guard` says which thread stores."""
+    """Prints the instructions of one phase. `slots` collects the packed accesses of the kernel.
+    `held` names packs that are in registers already, by the number of the load, and `rows` those
+    that stand for "row" buffers. Without loops the phase is one thread's for all lanes, and `guard`
+    says which thread stores."""
 
     def __init__(
         self,

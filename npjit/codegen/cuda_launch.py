@@ -1,7 +1,7 @@
 """Launches of CUDA kernels: what a kernel's host side decides from actual sizes and addresses.
 
-In: a `Request`, the sizes and addresses of one launch of the plan. Out: a `Configured`, the functions to start with
-grid, block and template arguments, and how much scratch memory they share:
+In: a `Request`, the sizes and addresses of one launch of the plan. Out: a `Configured`, the
+functions to start with grid, block and template arguments, and how much scratch memory they share:
 
     Launch k0 with s0 = 1000, all addresses multiples of 16
         -> start k0<i32, 4, 0x24> with 1 block of 256 threads
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from npjit.core.size import Size, atoms, substitute
 from npjit.schedule.kernel import Access, Coordinate, DType, Kernel, Load, Store, extents
 
-# 32-bit indices reach this far; a thread may step beyond its last item, so not the whole range is used
+# 32-bit indices reach this far; a thread may step beyond its last item, so not the whole range is
+# used
 _REACH = 2**30
 # the widest access of one thread, in bytes
 _WIDEST = 16
@@ -23,7 +24,8 @@ _WIDEST = 16
 
 @dataclass(frozen=True)
 class Start:
-    """One function to start: its name with template arguments, blocks along x and y, threads of a block."""
+    """One function to start: its name with template arguments, blocks along x and y, threads of a
+    block."""
 
     function: str
     grid: tuple[int, int]
@@ -32,8 +34,9 @@ class Start:
 
 @dataclass(frozen=True)
 class Configured:
-    """The functions of one launch in order. Each gets the launch's own arguments, then one pointer for every
-    region of scratch memory (sizes in bytes), then one to `counters` zeroed u32, which the functions leave zeroed."""
+    """The functions of one launch in order. Each gets the launch's own arguments, then one pointer
+    for every region of scratch memory (sizes in bytes), then one to `counters` zeroed u32, which
+    the functions leave zeroed."""
 
     starts: tuple[Start, ...]
     regions: tuple[int, ...] = ()
@@ -82,9 +85,9 @@ class Request:
 
     def index_type(self) -> str:
         """The narrowest type that holds every index of the launch."""
-        largest = max(map(abs, self.sizes), default=0)
+        largest = max(map(abs, (*self.sizes, self.items(self.kernel.outer))), default=0)
         for phase in self.kernel.phases:
-            largest = max(largest, self.items((*self.kernel.outer, *phase.axes)))
+            largest = max(largest, self.items(phase.axes))
             for _, instr in phase.body:
                 if isinstance(instr, Load | Store):
                     largest = max(largest, self._reach(instr.access.offset, instr.access.strides))
@@ -98,8 +101,8 @@ class Request:
         return abs(self.value(offset)) + sum(steps)
 
     def alignment(self, slot: Slot, along: int, width: int) -> int:
-        """log2 of the bytes that every access of this slot is aligned to, when `width` lanes along an axis are one
-        access."""
+        """log2 of the bytes that every access of this slot is aligned to, when `width` lanes along
+        an axis are one access."""
         element = slot.dtype.itemsize
         size = element // slot.planes
         wanted = min(_WIDEST, width * element)
@@ -114,8 +117,9 @@ class Request:
         return wanted.bit_length() - 1
 
     def lies_like(self, slot: Slot, other: Slot, along: int, width: int) -> int:
-        """log2 of the bytes that packs of `width` lanes are aligned to in both slots when they begin as many elements
-        before their rows as the other's rows lie behind a boundary; 0: the rows do not lie alike."""
+        """log2 of the bytes that packs of `width` lanes are aligned to in both slots when they
+        begin as many elements before their rows as the other's rows lie behind a boundary; 0: the
+        rows do not lie alike."""
         element = slot.dtype.itemsize
         wanted = min(_WIDEST, width * element)
         offset = self.value(slot.access.offset)
@@ -150,7 +154,8 @@ class Request:
 
 
 def widest(slots: Sequence[Slot]) -> int:
-    """Lanes of a thread: full accesses for the narrowest type, no more than two for the widest one."""
+    """Lanes of a thread: full accesses for the narrowest type, no more than two for the widest
+    one."""
     if not slots:
         return 1
     sizes = [s.dtype.itemsize for s in slots]

@@ -1,6 +1,7 @@
 """Kernels without reductions as CUDA: every thread does V neighbouring items of the last axis.
 
-In: a `Kernel` without inner axes. Out: one function; a thread's accesses are as wide as their addresses allow.
+In: a `Kernel` without inner axes. Out: one function; a thread's accesses are as wide as their
+addresses allow.
 
     template <class idx, i32 V, u64 A> __global__ void __launch_bounds__(128) k0(const f32* mem0, f32* mem1, i64 size0) {
       ... for (idx item = ...; item < chunks; item += step) { const idx start0 = item * V; ... }
@@ -60,7 +61,8 @@ class MapPrinter(CudaPrinter):
 
 @contextmanager
 def open_map(printer: MapPrinter, printed: Statements) -> Iterator[None]:
-    """What stands around the lanes of a thread: its items, and whether all lanes are there (`count`)."""
+    """What stands around the lanes of a thread: its items, and whether all lanes are there
+    (`count`)."""
     w = printer.writer
     axes = printer.kernel.outer
     last = axes[-1]

@@ -1,7 +1,8 @@
 """The CUDA prelude: the functions that printed kernels call, for the device.
 
-In: the text of a module. Out: what it needs, ready to paste in front. Most of it is the C++ prelude's own text; the
-cuda_*.h headers hold what differs on the device, and their paragraphs stand for those that define the same names:
+In: the text of a module. Out: what it needs, ready to paste in front. Most of it is the C++
+prelude's own text; the cuda_*.h headers hold what differs on the device, and their paragraphs stand
+for those that define the same names:
 
     cuda_prelude("... v1 = nj_floor_divide(v0, s0); v2 = nj_sin(v3); ...")
         types.h, nj_floor_divide of integer.h, and
@@ -36,7 +37,8 @@ _HEADERS: tuple[tuple[str, frozenset[str]], ...] = (
 )
 # behind this header stand the functions of _MATH
 _BEFORE_MATH = "types.h"
-# NumPy's names of functions that CUDA has for float and double, all within 4 units in the last place
+# NumPy's names of functions that CUDA has for float and double, all within 4 units in the last
+# place
 _MATH = {
     **{
         n: n
@@ -85,7 +87,8 @@ def _paragraphs() -> tuple[Paragraph, ...]:
 
 
 def public(paragraph: Paragraph) -> frozenset[str]:
-    """The names that a paragraph defines for others; libm's functions are its own affair if there are more."""
+    """The names that a paragraph defines for others; libm's functions are its own affair if there
+    are more."""
     names = frozenset(n for n in paragraph.defines if not n.startswith("nj_lib_"))
     return names or paragraph.defines
 

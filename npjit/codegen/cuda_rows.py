@@ -1,6 +1,8 @@
-"""Reductions along memory as CUDA: groups of threads go through the elements of a row, several blocks where rows are few.
+"""Reductions along memory as CUDA: groups of threads go through the elements of a row, several
+blocks where rows are few.
 
-In: a `Kernel`, with or without outer axes. Out: one function for each of its steps (see `cuda_steps`):
+In: a `Kernel`, with or without outer axes. Out: one function for each of its steps (see
+`cuda_steps`):
 
     template <..., i32 LANES> __global__ void k0_0(const f32* mem0, f32* mem1, i64 size0, char* parts, u32* counters) {
       for (...) body(...);                                  a thread's share of the row

@@ -1,8 +1,9 @@
 """Reductions that several blocks share: the kernel cut in steps, each a function of its own.
 
-In: a `Kernel`. Out: its `Step`s, the values that later steps need, and the scratch memory for both. A step is one phase
-with axes and the phases without axes behind it. Its blocks leave what they hold in `parts`; the last block to finish joins
-them, runs the phases without axes and keeps in `save_v<n>` what later steps need.
+In: a `Kernel`. Out: its `Step`s, the values that later steps need, and the scratch memory for both.
+A step is one phase with axes and the phases without axes behind it. Its blocks leave what they hold
+in `parts`; the last block to finish joins them, runs the phases without axes and keeps in
+`save_v<n>` what later steps need.
 
     mean and var of everything: step 0 sums and divides, step 1 sums squares of differences from save_v4 and divides
 """
@@ -28,7 +29,8 @@ _CELL = 16
 
 @dataclass(frozen=True)
 class Step:
-    """A looping phase (None: only phases without axes) and the phases without axes behind it, as one."""
+    """A looping phase (None: only phases without axes) and the phases without axes behind it, as
+    one."""
 
     number: int
     loop: Phase | None
@@ -91,7 +93,8 @@ class StepsPrinter(CudaPrinter):
         return merged(self.leading, stores=False)
 
     def finishing(self, step: Step) -> Phase:
-        """What runs when the step's reductions are known; the first step does the leading phases' stores too."""
+        """What runs when the step's reductions are known; the first step does the leading phases'
+        stores too."""
         first = merged(self.leading) if step.number == 0 else Phase((), ())
         return merged([first, step.finish])
 

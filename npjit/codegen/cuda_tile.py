@@ -1,7 +1,8 @@
-"""Kernels that read one array along another axis than they write, such as a transpose: tiles go through shared memory.
+"""Kernels that read one array along another axis than they write, such as a transpose: tiles go
+through shared memory.
 
-In: a `Kernel` without inner axes, some of whose loads have unit stride along an outer axis that is not the last. Out: two
-functions, one for square tiles, and that of `cuda_map` for small extents:
+In: a `Kernel` without inner axes, some of whose loads have unit stride along an outer axis that is
+not the last. Out: two functions, one for square tiles, and that of `cuda_map` for small extents:
 
     __shared__ f32 tile0[64][65];
     ... tile0[along + row][across + lane] = ...      a thread's lanes along the array's own axis
@@ -138,7 +139,8 @@ class TilePrinter(CudaPrinter):
         return Configured((Start(function, (tiles, 1), BLOCK),) if tiles else ())
 
     def _fits(self, request: Request, width: int) -> bool:
-        """Whether all accesses can be as wide, each along its own axis, and a block has room for its tiles."""
+        """Whether all accesses can be as wide, each along its own axis, and a block has room for
+        its tiles."""
         last = self.kernel.outer[-1]
         tiles = sum(s.dtype.itemsize for s in self.slots if self._is_turned(s))
         if tiles * _SIDES[width] ** 2 > _SHARED:
@@ -164,7 +166,8 @@ def turned_loads(phase: Phase, axis: int, last: int) -> dict[int, Load]:
 
 
 def turned_axis(kernel: Kernel) -> int | None:
-    """The axis along which most loads run that do not run along the last one; None: there are none."""
+    """The axis along which most loads run that do not run along the last one; None: there are
+    none."""
     last = kernel.outer[-1] if kernel.outer else -1
     phase = merged(kernel.phases)
     counts = Counter({a: len(turned_loads(phase, a, last)) for a in kernel.outer[:-1]})

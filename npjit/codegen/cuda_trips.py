@@ -1,8 +1,9 @@
 """Loops of elementwise kernels as one kernel with the loop inside.
 
-In: a `Plan`. Out: the plan with such loops as launches of new kernels, and which buffers each of these carries from trip to
-trip. A loop is fit when all kernels of its body go over the same items and touch what the loop writes only at their own
-item; every thread then keeps its items in registers through all trips:
+In: a `Plan`. Out: the plan with such loops as launches of new kernels, and which buffers each of
+these carries from trip to trip. A loop is fit when all kernels of its body go over the same items
+and touch what the loop writes only at their own item; every thread then keeps its items in
+registers through all trips:
 
     for i < 50: launch k2(z, c; n), launch k3(count, z; n)      ->      launch k5(z, c, count; n, 50)
 
@@ -154,7 +155,8 @@ class _Joiner:
         return var(f"s{self.sizes.index(size)}")
 
     def add(self, kernel: Kernel, launch: Launch) -> bool:
-        """Append a kernel's instructions; whether it is over the same items and has no inner axes."""
+        """Append a kernel's instructions; whether it is over the same items and has no inner
+        axes."""
         extents = [actual(a.extent, launch) for a in kernel.axes]
         if extents != self.extents or kernel.outer != self.outer or not kernel.outer:
             return False
@@ -261,7 +263,8 @@ class _Joiner:
 
 
 def are_apart(launch: Launch, trips: Trips, value: Callable[[Size], int]) -> bool:
-    """Whether the places of the arena that a loop touches lie apart, for sizes that `value` tells."""
+    """Whether the places of the arena that a loop touches lie apart, for sizes that `value`
+    tells."""
     spans = []
     items = 1
     for axis in trips.kernel.axes:

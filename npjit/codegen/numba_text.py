@@ -147,5 +147,5 @@ def python(text: str, dtypes: Sequence[DType]) -> str:
 
 
 def _held(within: Sequence[Bound], value: str, dtype: DType) -> str:
-    held = condition(within).replace("&&", "and")
+    held = condition(within)
     return f"({value}) if {held} else {ctype(dtype)}(0)" if held else value

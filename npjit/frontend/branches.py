@@ -40,7 +40,8 @@ class Raised(Exception):
 
 @dataclass
 class Side:
-    """One traced branch: its region, the leaves it ends with (None: it raises), and numbers and arrays as nodes."""
+    """One traced branch: its region, the leaves it ends with (None: it raises), and numbers and
+    arrays as nodes."""
 
     region: Region
     leaves: list[Any] | None = None

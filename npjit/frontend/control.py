@@ -1,7 +1,9 @@
-"""`Control`: what staged source calls for its control flow, under the name `_nj` (see `npjit.frontend.rewrite`).
+"""`Control`: what staged source calls for its control flow, under the name `_nj` (see
+`npjit.frontend.rewrite`).
 
-A decision on a plain Python value takes Python's path. A decision on a traced value becomes a node: a branch a COND (or
-a select), a loop with many trips a LOOP, a loop with a traced condition a WHILE.
+A decision on a plain Python value takes Python's path. A decision on a traced value becomes a node:
+a branch a COND (or a select), a loop with many trips a LOOP, a loop with a traced condition a
+WHILE.
 """
 
 from __future__ import annotations
@@ -13,9 +15,10 @@ from npjit.core.assume import Unknown
 from npjit.core.graph import TensorType
 from npjit.core.size import mod
 from npjit.frontend.branches import Raised, scalar_condition, trace_branches
+from npjit.frontend.carries import Permuted
 from npjit.frontend.items import Items, items_of
 from npjit.frontend.lists import GrowingList
-from npjit.frontend.loops import Permuted, Stager
+from npjit.frontend.loops import Stager
 from npjit.frontend.values import UNDEFINED, NotStaged
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
@@ -101,11 +104,14 @@ class Control:
         self.block.add(kinds.CHECK, (node,), "AssertionError", node.type)
 
     def raise_(self, error: Callable[[], Any]) -> None:
-        """raise error(); under a traced condition it is a check, and Python raises it when the call is run again"""
+        """raise error(); under a traced condition it is a check, and Python raises it when the call
+        is run again"""
         if not self.block.depth:
             raise error()
         never = build.constant(self.block, False, build.BOOL)
-        self.block.add(kinds.CHECK, (never,), "the exception raised here", TensorType((), build.BOOL))
+        self.block.add(
+            kinds.CHECK, (never,), "the exception raised here", TensorType((), build.BOOL)
+        )
         raise Raised
 
     # ------------------------------------------------------------ loops
@@ -153,7 +159,9 @@ class Control:
         except Unknown:
             raise NotCaptured(f"a loop that cannot be staged: {reason}", where_called()) from None
         if trips > LONGEST:
-            raise NotCaptured(f"a loop of {trips} trips that cannot be staged: {reason}", where_called())
+            raise NotCaptured(
+                f"a loop of {trips} trips that cannot be staged: {reason}", where_called()
+            )
         return self._unrolled(_each(items, trips), body, state, stops)
 
     def _by_period(self, items: Items, body: Callable[..., Any], state: Any, stops: Any) -> Any:
@@ -173,7 +181,9 @@ class Control:
                 stager = Stager(block, state, stops, [body])
                 state = stager.for_loop(pairs.trips, pairs.get, twice, certain)
             except NotStaged as e:
-                raise NotCaptured(f"arrays that change places in a loop: {e}", where_called()) from None
+                raise NotCaptured(
+                    f"arrays that change places in a loop: {e}", where_called()
+                ) from None
         if odd:
             state = body(items.get(items.last()), *state)
         return state
@@ -239,7 +249,9 @@ class Control:
             if not answer:
                 return state
             state = body(*state)
-        raise NotCaptured(f"a while loop of many trips that cannot be staged: {reason}", where_called())
+        raise NotCaptured(
+            f"a while loop of many trips that cannot be staged: {reason}", where_called()
+        )
 
 
 def _assertion_error(text: Any) -> AssertionError:
@@ -252,5 +264,6 @@ def _known(items: Sequence[Any]) -> list[Callable[[], Any]]:
 
 
 def _each(items: Items, trips: int) -> list[Callable[[], Any]]:
-    """The items of so many trips, each looked at in its own: the body may write to what they come from."""
+    """The items of so many trips, each looked at in its own: the body may write to what they come
+    from."""
     return [lambda k=k: items.get(k) for k in range(trips)]

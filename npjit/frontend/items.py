@@ -1,4 +1,5 @@
-"""What a staged `for` runs over: how many trips, and the item of a trip as a function of its number."""
+"""What a staged `for` runs over: how many trips, and the item of a trip as a function of its
+number."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Values that cross the edge of a loop or branch: when two are the same, and what type stands for both.
+"""Values that cross the edge of a loop or branch: when two are the same, and what type stands for
+both.
 
-Names carried by a staged loop, or bound in the branches of a traced `if`, hold traced or plain Python values. This
-module says whether a value changed, which scalar type two values join to (types only climb), and how a value becomes
-a node of that type.
+Names carried by a staged loop, or bound in the branches of a traced `if`, hold traced or plain
+Python values. This module says whether a value changed, which scalar type two values join to (types
+only climb), and how a value becomes a node of that type.
 """
 
 from __future__ import annotations

@@ -35,6 +35,7 @@ for _name in (
     "least_squares",
     "interpolation",
     "counting",
+    "positions",
     "fourier",
 ):
     import_module(f"npjit.ops.{_name}")

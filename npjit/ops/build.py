@@ -106,6 +106,17 @@ def are_equal(block: Block, a: Size, b: Size) -> bool:
         return True
 
 
+def is_empty(block: Block, count: Size) -> bool:
+    """Whether there are no elements; where nothing tells, there must be some when the code runs."""
+    try:
+        return block.sizes.decide_eq(count, 0)
+    except Unknown:
+        sides = [weigh(block, size_node(block, s), Weight.SCALAR) for s in (count, 0)]
+        ok = ufunc(block, kinds.UFUNCS[np.not_equal], np.not_equal, sides)
+        block.add(kinds.CHECK, (ok,), "ValueError: no elements", ok.type)
+        return False
+
+
 def _joined(block: Block, a: Size, b: Size, shapes: Sequence[Shape]) -> Size:
     if b == 1 or a == b:
         return a

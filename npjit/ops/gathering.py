@@ -63,7 +63,7 @@ def resolve(array: Tracer, key: Any) -> Address:
 
 
 def gather(block: Block, base: Node, dims: tuple[int, ...], place: int, *indices: Node) -> Tracer:
-    """The elements of the base at index arrays of one shape, in range and counted from the front."""
+    """The elements of the base at index arrays of one shape, counted from the front."""
     shape = [n for d, n in enumerate(base.shape) if d not in dims]
     shape[place:place] = indices[0].shape
     weight = Weight.ARRAY if shape else Weight.SCALAR
@@ -74,7 +74,11 @@ def gather(block: Block, base: Node, dims: tuple[int, ...], place: int, *indices
 def get_at(array: Tracer, key: Any) -> Tracer:
     """array[key] for a key that holds index arrays."""
     at = resolve(array, key)
-    return gather(array.block, at.target.node, at.dims, at.place, *at.from_front())
+    made = gather(array.block, at.target.node, at.dims, at.place, *at.from_front())
+    if not at.shape and isinstance(key, tuple) and any(k is Ellipsis for k in key):
+        # an ellipsis keeps a 0-d array an array
+        return fresh(array.block, build.weigh(array.block, made.node, Weight.ARRAY))
+    return made
 
 
 def set_at(array: Tracer, key: Any, value: Any, op: Op = SCATTER_LAST) -> None:

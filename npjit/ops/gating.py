@@ -26,6 +26,13 @@ def _gate_text(params: Any, args: Any, result: np.dtype[Any]) -> str:
     return f"nj_select(nj_cast<b1>({{0}}), {{1}}, nj_cast<{kinds.c_name(result)}>(0))"
 
 
+def _gate_planes(params: Any, args: Any, result: np.dtype[Any]) -> tuple[str, str]:
+    """By masks: of a ? b : c with complex loads in c, g++ 12 makes vector code that is wrong."""
+    none = f"(f{4 * result.itemsize})0"
+    is_zero = "(b1)(({0r} == 0) & ({0i} == 0))"
+    return f"nj_select({is_zero}, {none}, {{1r}})", f"nj_select({is_zero}, {none}, {{1i}})"
+
+
 def _gate_vjp(g: Any, y: Any, upstream: Any, value: Any) -> list[Any]:
     return [None, g]
 
@@ -34,10 +41,7 @@ kinds.elementwise(
     lambda upstream, value: np.where(upstream == 0, value.dtype.type(0), value),
     _gate_text,
     name="gate",
-    complex_c=(
-        "({0r} == 0) & ({0i} == 0) ? 0 : {1r}",
-        "({0r} == 0) & ({0i} == 0) ? 0 : {1i}",
-    ),
+    complex_c=_gate_planes,
     vjp=_gate_vjp,
 )
 

@@ -1,4 +1,4 @@
-"""np.linalg.lstsq, and the solution of tensor equations."""
+"""np.linalg.lstsq and fits of polynomials by it; tensor equations."""
 
 from __future__ import annotations
 
@@ -99,3 +99,36 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Tracer:
     rest = array.shape[right.ndim :]
     made = np.linalg.solve(np.reshape(array, (right.size, -1)), np.ravel(right))
     return np.reshape(made, rest)
+
+
+@function(np.vander)
+def vander(x: Any, N: Any = None, increasing: Any = False) -> Tracer:
+    """np.vander."""
+    array = as_array(find_block(x), x)
+    if array.ndim != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
+    count = array.shape[0] if N is None else N
+    dtype = np.promote_types(array.dtype, int)
+    wide = np.broadcast_to(array.astype(dtype)[:, None], (array.shape[0], count))
+    first = np.arange(int(count)) == 0
+    powers = np.cumprod(np.where(first, dtype.type(1), wide), axis=1)
+    return powers if increasing else powers[:, ::-1]
+
+
+@function(np.polyfit)
+def polyfit(
+    x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False
+) -> Tracer:
+    """np.polyfit: the coefficients alone."""
+    block = find_block(x, y, w)
+    if full or cov or rcond is not None or not isinstance(deg, (int, np.integer)):
+        raise NotCaptured("np.polyfit with rcond=, full=, cov= or several degrees")
+    powers = vander(as_array(block, x) + 0.0, int(deg) + 1)
+    values = as_array(block, y) + 0.0
+    if w is not None:
+        weights = as_array(block, w) + 0.0
+        powers = powers * weights[:, None]
+        values = values * (weights[:, None] if values.ndim == 2 else weights)
+    scale = np.sqrt(np.sum(powers * powers, axis=0))
+    made = lstsq(powers / scale, values)[0]
+    return (made.T / scale).T

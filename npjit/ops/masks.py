@@ -22,6 +22,9 @@ from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
 from npjit.ops.gathering import gather
 from npjit.ops.indexing import is_basic, parse, storable
+from npjit.ops.kinds import function
+from npjit.ops.movement import ravel
+from npjit.ops.operands import as_array, find_block
 from npjit.ops.tracer import Tracer, as_node, fresh
 
 _REASON = "x[mask]: the size of the result depends on values"
@@ -238,6 +241,22 @@ def set_masked(array: Tracer, key: Any, value: Any) -> None:
     target.require_writable()
     chosen = build.select(block, _spread(block, mask, target.ndim), new, _whole(target, mask))
     target.write(chosen)
+
+
+@function(np.putmask)
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    """np.putmask with one value."""
+    array = as_array(find_block(a, mask, values), a)
+    if as_node(array.block, values).shape:
+        raise NotCaptured("np.putmask with several values")
+    array[as_array(array.block, mask).astype(bool)] = values
+
+
+@function(np.extract)
+def extract(condition: Any, arr: Any) -> Selected:
+    """np.extract."""
+    array = as_array(find_block(condition, arr), arr)
+    return ravel(array)[ravel(as_array(array.block, condition)).astype(bool)]
 
 
 def _dealt(block: Block, values: Node, mask: Node, rest: int) -> Node:

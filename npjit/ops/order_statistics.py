@@ -53,7 +53,7 @@ def _prepared(a: Any, axis: Any, overwrite: Any) -> tuple[Tracer, tuple[int, ...
     array = as_array(find_block(a), a)
     if overwrite or not array.ndim:
         raise NotCaptured("an order statistic of a 0-d array, or one that overwrites it")
-    if array.block.sizes.decide_eq(build.element_count(array.raw_shape), 0):
+    if build.is_empty(array.block, build.element_count(array.raw_shape)):
         raise NotCaptured("an order statistic of no elements")
     return array, many_axes(axis, array.ndim)
 
@@ -74,8 +74,8 @@ def median(
     front = _in_front(array, axes)
     (part,) = call(front.block, PARTITION, [front.node], (0, None))
     n = part.shape[0]
-    middle = n // 2
-    made = np.mean(part[middle : middle + 1] if n % 2 == 1 else part[middle - 1 : middle + 1], 0)
+    low, high = (n - 1) // 2, n // 2
+    made = _mean(part[low], part[high], as_array(front.block, low) == high)
     if _has_nan(array):
         made = np.where(np.isnan(part[-1]), part[-1].astype(made.dtype), made)
     return _delivered(made, array, axes, keepdims, out)
@@ -97,8 +97,14 @@ def nanmedian(
     count = np.sum(~np.isnan(in_order), axis=0)
     low = _pick(in_order, np.maximum(count - 1, 0) // 2)
     high = _pick(in_order, count // 2)
-    made = np.where(count % 2 == 1, low, np.mean(np.stack([low, high]), axis=0))
+    made = _mean(low, high, count % 2 == 1)
     return _delivered(made, array, axes, keepdims, out)
+
+
+def _mean(low: Any, high: Any, same: Any) -> Any:
+    """The mean of two elements, which may be one and the same."""
+    both = np.mean(np.stack([low, high]), axis=0)
+    return np.where(same, low.astype(both.dtype), both)
 
 
 def _pick(values: Tracer, index: Any) -> Tracer:

@@ -46,6 +46,8 @@ def _rolled(array: Tracer, places: Size, axis: int) -> Tracer:
     sizes = array.block.sizes
     if sizes.decide_eq(n, 0):
         return array
+    if sizes.decide_le(places, -1) and sizes.decide_le(1 - n, places):
+        places = places + n
     if not (sizes.decide_le(0, places) and sizes.decide_le(places + 1, n)):
         places = sizes.specialise(places) % sizes.specialise(n)
     if places == 0:

@@ -14,6 +14,7 @@ from npjit.core.graph import TensorType
 from npjit.core.op import Kind, Op, Reduction
 from npjit.ops import build
 from npjit.ops.create import counting
+from npjit.ops.errors import NotCaptured
 from npjit.ops.gathering import put
 from npjit.ops.kinds import c_name, function, row
 from npjit.ops.movement import ravel
@@ -182,3 +183,21 @@ def _with_initial(fold: Callable[..., Any], start: int) -> Callable[..., Any]:
 if hasattr(np, "cumulative_sum"):
     function(np.cumulative_sum)(_with_initial(cumsum, 0))
     function(np.cumulative_prod)(_with_initial(cumprod, 1))
+
+
+@function(np.unwrap)
+def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * np.pi) -> Tracer:
+    """np.unwrap of floats with a known period."""
+    array = as_array(find_block(p), p)
+    if array.dtype.kind != "f" or not isinstance(period, (int, float)):
+        raise NotCaptured("np.unwrap of integers, or with a traced period")
+    place = one_axis(axis, array.ndim)
+    steps = np.diff(array, axis=place)
+    high = period / 2
+    least = high if discont is None else discont
+    moved = np.mod(steps + high, period) - high
+    moved = np.where((moved == -high) & (steps > 0), high, moved)
+    change = np.where(np.abs(steps) < least, 0, moved - steps)
+    rest = (*[slice(None)] * place, slice(1, None))
+    first = (*[slice(None)] * place, slice(0, 1))
+    return np.concatenate([array[first], array[rest] + np.cumsum(change, place)], axis=place)

@@ -25,6 +25,7 @@ from npjit.schedule.index import Index, labels_of, plain, rename
 from npjit.schedule.overlap import reads_what_it_writes
 from npjit.schedule.pull import arguments
 from npjit.schedule.walk import StridesOf, Uses, Walk, show
+from npjit.schedule.work import work_of
 
 # the most repeated work, in additions per element, before storing a value is thought cheaper
 REPEAT_LIMIT = 16
@@ -61,6 +62,7 @@ class _Fuser:
     def __init__(self, walk: Walk) -> None:
         self.walk = walk
         self.program = walk.program
+        self.work = work_of(walk.program)
         self.checks: list[Group] = []
         self.writers: list[Group] = []  # groups that update an input
         self.inputs: list[Node] = []
@@ -103,13 +105,12 @@ class _Fuser:
             uses = walk.meet(n, uses)
         able = {g: at for g, at in uses.items() if can_compute(walk, n, g, at)}
         repeats = max(0, sum(len(at) for at in able.values()) - 1)
-        work = walk.repeated[n] + (0 if n.op.kind in _FREE else repeats * n.op.cost)
+        work = 0 if n.op.kind in _FREE else repeats * self.work[n]
         once = n.op.kind is not Kind.REDUCE or not repeats
         fits = len(able) == len(uses) and work <= REPEAT_LIMIT and once
         if n in self.program.stored or not fits:
             self._store(n, uses, able)
             return
-        walk.repeated[n] = work
         for g, indices in able.items():
             for index in indices:
                 walk.compute(n, g, index)
@@ -117,7 +118,6 @@ class _Fuser:
     def _store(self, n: Node, uses: Uses, able: Uses) -> None:
         """Make n a root, of a group that computes it anyway or of its own; other users read it."""
         walk = self.walk
-        walk.repeated[n] = 0
         home = self._host(n, uses, able)
         if home is None:
             home = walk.own_group(n)
@@ -180,7 +180,7 @@ class _Fuser:
         overwrite."""
         walk, value = self.walk, n.args[1]
         group = walk.new_group(n)
-        group.sealed = True
+        group.sealed = group.updates = True
         axes = walk.labels.axes(value.shape)
         group.axes = [a for a in axes if a is not None]
         at = plain(value.shape, axes)
@@ -206,7 +206,7 @@ class _Fuser:
         """The update that overwrites part of this version waits for all of it."""
         killer = self.program.killer.get(version)
         if killer is not None and version in self.walk.home:
-            self.walk.home[killer].run_after(self.walk.home[version])
+            self.walk.home[killer].find().run_after(self.walk.home[version].find())
 
     def _write_late(self, group: Group) -> None:
         """The caller's memory is left alone until all is known to be well."""
@@ -364,7 +364,7 @@ class _Fuser:
 
     def _go_first(self, check: Group) -> None:
         """A step that may stop the plan comes before all that writes to the caller's memory."""
-        for g in self.writers:
+        for g in dict.fromkeys(g.find() for g in self.writers):
             if not depends(check, g):
                 g.run_after(check)
         self.checks.append(check)

@@ -88,6 +88,8 @@ class Group:
     letters: dict[str, int | None] = field(default_factory=dict)
     # reads memory at computed places, so that checks must have been made before
     gathers: bool = False
+    # its roots are updates, in place
+    updates: bool = False
     # takes no further roots and is never merged
     sealed: bool = False
     first: int = 0

@@ -10,6 +10,8 @@ are paired by extent.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from npjit.schedule.group import Group, Labels, depends
 from npjit.schedule.index import Index, rename
 
@@ -22,9 +24,18 @@ MOST_REDUCTIONS = 16
 Pairs = dict[int, int]  # label of the absorbed group -> label of the kept one
 
 
-def merge(labels: Labels, a: Group, b: Group, at_a: Index, at_b: Index) -> str:
-    """Merge b into a; the reason when that cannot be."""
-    if a.sealed or b.sealed or a.step is not None or b.step is not None:
+def merge(
+    labels: Labels,
+    a: Group,
+    b: Group,
+    at_a: Index,
+    at_b: Index,
+    agree: Callable[[Group, Group, Pairs], bool],
+) -> str:
+    """Merge b into a; the reason when that cannot be. `agree` says whether two groups that update
+    cells leave each other's alone."""
+    together = a.updates and b.updates and not a.reduces and not b.reduces
+    if a.step is not None or b.step is not None or ((a.sealed or b.sealed) and not together):
         return "one of them runs as a step of its own"
     touched = {*a.loads, *a.roots, *b.loads, *b.roots}
     if len(touched) > MOST_BUFFERS:
@@ -42,6 +53,8 @@ def merge(labels: Labels, a: Group, b: Group, at_a: Index, at_b: Index) -> str:
         return reason
     if not _reads_own_elements(labels, a, b, pairs) or not _reads_own_elements(labels, b, a, pairs):
         return "one reads other elements of what the other computes"
+    if together and not agree(a, b, pairs):
+        return "one reads what the other overwrites"
     if _through_a_third(a, b) or _through_a_third(b, a):
         return "a third kernel must run between them"
     _join(labels, a, b, pairs)

@@ -17,6 +17,10 @@ from npjit.schedule.index import Index, Span
 from npjit.schedule.pull import arguments
 
 
+# expressions of more reads than this are not looked through
+MOST_READS = 256
+
+
 def reads_what_it_writes(
     program: Program, labels: Labels, update: Node, target: Index, at: Index
 ) -> bool:
@@ -39,6 +43,32 @@ def reads_what_it_writes(
             continue
         found = _arguments(labels, n, index)
         if found is None:
+            return True
+        stack.extend(zip(n.args, found, strict=False))
+    return False
+
+
+def meets(
+    program: Program, labels: Labels, update: Node, target: Index, value: Node, at: Index
+) -> bool:
+    """Whether a value that is computed along with an update reads the update's cell, but for the
+    element that is just being overwritten."""
+    cell, old = program.base[update], update.args[0]
+    seen: set[tuple[Node, Index]] = set()
+    stack = [(value, at)]
+    while stack:
+        n, index = stack.pop()
+        if (n, index) in seen:
+            continue
+        seen.add((n, index))
+        if program.base.get(n) is cell:
+            if n is not old or (index != target and not _apart(labels, index, target)):
+                return True
+            continue
+        if n in program.base and n.op.kind is not Kind.CELL:
+            continue
+        found = _arguments(labels, n, index)
+        if found is None or len(seen) > MOST_READS:
             return True
         stack.extend(zip(n.args, found, strict=False))
     return False

@@ -20,7 +20,8 @@ from npjit.core.size import Size
 from npjit.schedule.cells import FOREVER, Program
 from npjit.schedule.group import Group, Labels, Reduced, Root, depends
 from npjit.schedule.index import Index, address, labels_of, plain, rename
-from npjit.schedule.merge import merge
+from npjit.schedule.merge import Pairs, merge
+from npjit.schedule.overlap import meets
 from npjit.schedule.pull import arguments, reduced_axes
 
 # the groups that use a node, and at which indices
@@ -41,8 +42,6 @@ class Walk:
         self.groups: list[Group] = []
         self.needs: dict[Node, list[tuple[Group, Index]]] = defaultdict(list)
         self.home: dict[Node, Group] = {}
-        # work that is already done more than once on the way to a node, in additions per element
-        self.repeated: dict[Node, int] = defaultdict(int)
         # values that must not be computed in the group that takes them, and updates that clash
         # with what they store
         self.apart: set[Node] = set()
@@ -61,10 +60,9 @@ class Walk:
                 known.append(index)
         return found
 
-    def need(self, n: Node, group: Group, index: Index, repeated: int = 0) -> None:
+    def need(self, n: Node, group: Group, index: Index) -> None:
         """n is needed in the group at index."""
         self.needs[n].append((group, index))
-        self.repeated[n] = max(self.repeated[n], repeated)
 
     def _known(self, n: Node, group: Group) -> list[Index]:
         """Indices at which a group is known to need a node."""
@@ -115,7 +113,7 @@ class Walk:
         """Merge the groups that use n where their spaces agree; the uses as they are then."""
         leaders: list[tuple[Group, Index]] = []
         for g, indices in sorted(uses.items(), key=lambda u: u[0].first):
-            if g.step is not None or g.sealed:
+            if g.step is not None or (g.sealed and not g.updates):
                 continue
             reason = self._follow(leaders[-MOST_LEADERS:], g, indices[0])
             if reason:
@@ -136,10 +134,32 @@ class Walk:
         for leader, leaders_at in leaders:
             # an earlier merge of this round may have renamed the axes
             first, second = (rename(i, self.labels.find) for i in (leaders_at, at))
-            reason = merge(self.labels, leader.find(), g.find(), first, second)
+            reason = merge(
+                self.labels, leader.find(), g.find(), first, second, self._updates_agree
+            )
             if not reason:
                 return ""
         return reason
+
+    def _updates_agree(self, a: Group, b: Group, pairs: Pairs) -> bool:
+        """Whether no update of one group touches what the other reads elsewhere, or writes."""
+        program, labels = self.program, self.labels
+
+        def name(axis: int) -> int:
+            axis = labels.find(axis)
+            return pairs.get(axis, axis)
+
+        for u, first in a.roots.items():
+            for w, second in b.roots.items():
+                if program.base[u] is program.base[w]:
+                    return False
+                here = (rename(first.index, labels.find), rename(first.value_index, labels.find))
+                there = (rename(second.index, name), rename(second.value_index, name))
+                if meets(program, labels, u, here[0], second.value, there[1]):
+                    return False
+                if meets(program, labels, w, there[0], first.value, here[1]):
+                    return False
+        return True
 
     # -- evaluating and reading
 
@@ -159,7 +179,7 @@ class Walk:
             group.gathers = True
             self.program.stored.add(n.args[0])
         for a, at in zip(n.args, found, strict=False):
-            self.need(a, group, at, self.repeated[n])
+            self.need(a, group, at)
         for b in n.args[len(found) :]:  # BIND nodes
             self.need(b, group, ())
 

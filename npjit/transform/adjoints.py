@@ -49,7 +49,9 @@ def adjoint(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
 
 
 def sources(node: Node) -> tuple[Node, ...]:
-    """The nodes that get the gradients of a node: its arguments, or those of the call that it is a result of."""
+    """The nodes that get a node's gradients: its arguments, or those of the call it is a result
+    of.
+    """
     return node.args[0].args if node.op.kind is Kind.RESULT else node.args
 
 
@@ -184,8 +186,7 @@ def _scatter(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
     picked = _gathered(block, g, value.shape, node)
     if style == "sum":
         return [g, picked]
-    none = zeros(block, value.shape, g.dtype)
-    rest = block.add(node.op, (cell(block, g), none, *indices), node.params, g.type)
+    rest = emptied(block, node, cell(block, g))
     # of the values that met in one place the last one has stayed
     count = build.iota(block, build.element_count(value.shape))
     number = build.reshape(block, count, value.shape)
@@ -193,7 +194,20 @@ def _scatter(block: Block, node: Node, g: Node, wanted: Wanted) -> Gradients:
     type_ = TensorType(node.shape, number.dtype)
     last = block.add(node.op, (start, number, *indices), node.params, type_)
     stayed = wrap(block, _gathered(block, last, value.shape, node)) == wrap(block, number)
+    none = zeros(block, value.shape, g.dtype)
     return [rest, build.select(block, stayed.node, picked, none)]
+
+
+def emptied(block: Block, node: Node, buffer: Node) -> Node:
+    """A gradient's buffer without what belongs to the values that a SCATTER has put in place of
+    others.
+    """
+    assert node.op.reduction is not None
+    if node.op.reduction.style == "sum":
+        return buffer
+    _, value, *indices = node.args
+    none = zeros(block, value.shape, buffer.dtype)
+    return block.add(node.op, (buffer, none, *indices), node.params, buffer.type)
 
 
 def _gathered(block: Block, base: Node, shape: Shape, scatter: Node) -> Node:

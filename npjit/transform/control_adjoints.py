@@ -14,20 +14,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from npjit.core.control import Cond, Loop
-from npjit.core.graph import Block, Node, TensorType
+from npjit.core.control import Cond, Loop, While
+from npjit.core.graph import Block, Graph, Node, TensorType
 from npjit.core.op import Kind
-from npjit.core.size import Expr, Size, Var, atoms, smax, substitute
+from npjit.core.size import Expr, Size, Var, atoms, product, smax, substitute
 from npjit.ops import build
 from npjit.ops.control import COND, LOOP, RESULT
 from npjit.ops.errors import NotCaptured
+from npjit.ops.indexing import bind
 from npjit.transform.adjoints import cell, zeros
-from npjit.transform.nested import Body, Wanted, depends, differentiate, gradient_type
+from npjit.transform.nested import Wanted, depends, differentiate, gradient_type
 from npjit.transform.respell import Spell
-from npjit.transform.tape import Entries, Slots, Tape, recording, replaying
+from npjit.transform.tape import COUNT, Entries, Slots, Tape, counted, recording, replaying
 
 if TYPE_CHECKING:
     from npjit.transform.grad import Sweep
+
+
+# a while loop's tape: how many trips, and how many elements each; others run value by value
+MOST_TRIPS = 4096
+SMALL = 64
 
 
 def control_adjoint(sweep: Sweep, node: Node) -> None:
@@ -35,12 +41,10 @@ def control_adjoint(sweep: Sweep, node: Node) -> None:
     found = _results(sweep.block, node)
     if not any(n in sweep.found for n in found.values()):
         return
-    if node.op.kind is Kind.LOOP and not node.params.stops:
-        _pass_loop(sweep, node, found)
-    elif node.op.kind is Kind.COND:
+    if node.op.kind is Kind.COND:
         _pass_branch(sweep, node, found)
     else:
-        raise NotCaptured("the gradient of a loop that may end early", node.where)
+        _pass_loop(sweep, node, found)
 
 
 def _results(block: Block, node: Node) -> dict[int, Node]:
@@ -59,13 +63,18 @@ def _pass_loop(sweep: Sweep, node: Node, found: dict[int, Node]) -> None:
     body = differentiate(sweep, loop.body, wanted)
     there = {n for p, n in enumerate(body.inputs) if p >= carried and p not in loop.written}
     tape = Tape.of(body, there)
-    known = block.sizes.le(0, loop.trips)
-    trips = loop.trips if known else smax(loop.trips, 0)
-    entries = Entries(trips, Expr((((loop.index,), 1),)))
-    arrays = _arrays(block, tape, entries, _inner(loop.index, [body]))
+    entries = _entries(sweep, loop)
+    arrays = _arrays(block, tape, entries)
     recorded = replace(loop, body=recording(block, tape, entries, arrays, 0))
+    if isinstance(recorded, While):
+        recorded = replace(recorded, test=_widened(recorded.test, recorded.body))
     first = carried + len(loop.written)
     kept = _record(block, node, recorded, args, binds, arrays, first)
+    if entries.counted:
+        trips = bind(block, counted(block, kept.pop()), 0, entries.count)
+        binds = (*binds, *(n for v, n in block.binds.items() if v in atoms(trips)))
+    else:
+        trips = loop.trips
 
     ends = {p: found.get(carried + loop.written.index(p)) for p in loop.written}
     wiring = _Wiring(sweep, args, [tape], kept)
@@ -76,15 +85,15 @@ def _pass_loop(sweep: Sweep, node: Node, found: dict[int, Node]) -> None:
     for p in wanted.buffers:
         wiring.buffer([body.buffers[p]], p, p in ends, ends.get(p))
     slots = wiring.slots(binds)
-    index, spell = _backwards(block, loop)
+    index, spell = _backwards(block, trips, entries)
     values = (*wanted.outputs, *wanted.sums)
     adjoint = replaying(block, tape, entries, slots, values, wanted.buffers, spell)
-    params = Loop(adjoint, len(values), index, loop.trips)
+    params = Loop(adjoint, len(values), index, trips)
     made = block.add(LOOP, (*wiring.arguments, *binds), params, node.type)
     wiring.deliver(made, values, wanted.buffers)
 
 
-def _wanted_of_loop(loop: Loop, given: set[int]) -> Wanted:
+def _wanted_of_loop(loop: Loop | While, given: set[int]) -> Wanted:
     """The inputs through which gradients pass, `given` those whose arguments want one."""
     body = loop.body
     ways = {p for p in given if body.inputs[p].dtype.kind in "fc"}
@@ -101,15 +110,40 @@ def _wanted_of_loop(loop: Loop, given: set[int]) -> Wanted:
     return Wanted(carried, sums, carried, tuple(p for p in others if p not in sums))
 
 
-def _backwards(block: Block, loop: Loop) -> tuple[Var, Spell]:
+def _entries(sweep: Sweep, loop: Loop | While) -> Entries:
+    """Where a loop keeps its values."""
+    block, sizes = sweep.block, sweep.block.sizes
+    if isinstance(loop, Loop):
+        # a tape's extents are known before the code runs
+        computed = atoms(loop.trips) & set(block.binds)
+        trips = sizes.greatest(loop.trips) if computed else loop.trips
+        if atoms(trips) & set(block.binds):
+            raise NotCaptured("the gradient of a loop whose number of trips is computed")
+        trips = trips if sizes.le(0, trips) else smax(trips, 0)
+        return Entries(trips, Expr((((loop.index,), 1),)), bool(loop.stops))
+    if sweep.inside:
+        raise NotCaptured("the gradient of a while loop in another loop")
+    number = Var(f"v{len(sizes.ranges)}", 0)
+    sizes.ranges[number] = (0, MOST_TRIPS - 1)
+    return Entries(MOST_TRIPS, Expr((((number,), 1),)), True, number)
+
+
+def _widened(test: Graph, body: Graph) -> Graph:
+    """A while loop's test with the inputs that its body has more."""
+    more = [Node(n.op, (), n.params, n.type, "") for n in body.inputs[len(test.inputs) :]]
+    return replace(test, inputs=(*test.inputs, *more), nodes=(*more, *test.nodes))
+
+
+def _backwards(block: Block, trips: Size, entries: Entries) -> tuple[Var, Spell]:
     """The index of the second loop, and sizes as they are spelled there."""
     ranges = block.sizes.ranges
     index = Var(f"i{len(ranges)}", 0)
-    ranges[index] = (0, loop.trips - 1)
-    there = loop.trips - 1 - Expr((((index,), 1),))
+    ranges[index] = (0, trips - 1)
+    (first,) = atoms(entries.index)
+    there = trips - 1 - Expr((((index,), 1),))
 
     def spell(size: Size) -> Size:
-        return substitute(size, {loop.index: there})
+        return substitute(size, {first: there})
 
     return index, spell
 
@@ -131,7 +165,7 @@ def _pass_branch(sweep: Sweep, node: Node, found: dict[int, Node]) -> None:
         Tape.of(b, {n for p, n in enumerate(b.inputs) if p not in cond.written}) for b in bodies
     ]
     entries = Entries(1, 0)
-    parts = [_arrays(block, tape, entries, _inner(None, [tape.body])) for tape in tapes]
+    parts = [_arrays(block, tape, entries) for tape in tapes]
     arrays = [*parts[0], *parts[1]]
     graphs = [
         recording(block, tape, entries, arrays, first)
@@ -170,24 +204,29 @@ def _wanted_of_branch(cond: Cond, given: set[int], outputs: Sequence[int]) -> Wa
 # ---------------------------------------------------------------- tapes
 
 
-def _inner(index: Var | None, bodies: Sequence[Body]) -> set[Var]:
-    """Size variables that mean nothing outside these bodies."""
-    bound = {n.params.var for b in bodies for n in b.nodes if n.op.kind is Kind.BIND}
-    return bound | ({index} if index is not None else set())
-
-
-def _arrays(block: Block, tape: Tape, entries: Entries, inner: set[Var]) -> list[TensorType]:
-    """The types of the tapes; NotCaptured when a value has extents that only the body knows."""
+def _arrays(block: Block, tape: Tape, entries: Entries) -> list[TensorType]:
+    """The types of the tapes, and that of the count of trips; NotCaptured when a value has extents
+    that only the body knows.
+    """
+    inner = {n.params.var for n in tape.body.nodes if n.op.kind is Kind.BIND}
+    inner |= atoms(entries.index)
     found = [entries.type(block, n) for n in tape.kept]
     if any(atoms(s) & inner for t in found for s in t.shape):
         raise NotCaptured("the gradient of a loop with arrays of unforeseeable sizes")
-    return found
+    if entries.number is not None and any(not _is_small(t) for t in found):
+        raise NotCaptured("the gradient of a while loop that keeps arrays")
+    return [*found, COUNT] if entries.counted else found
+
+
+def _is_small(type_: TensorType) -> bool:
+    size = product(type_.shape[1:])
+    return isinstance(size, int) and size <= SMALL
 
 
 def _record(
     block: Block,
     node: Node,
-    params: Loop | Cond,
+    params: Loop | While | Cond,
     args: Sequence[Node],
     binds: Sequence[Node],
     arrays: Sequence[TensorType],

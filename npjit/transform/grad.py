@@ -28,7 +28,7 @@ from npjit.ops import build, kinds
 from npjit.ops.scatter import SCATTER_ADD
 from npjit.ops.tracer import as_node
 from npjit.transform.active import active
-from npjit.transform.adjoints import adjoint, cell, sources, summed, wrap, zeros
+from npjit.transform.adjoints import adjoint, cell, emptied, sources, summed, wrap, zeros
 from npjit.transform.control_adjoints import control_adjoint
 from npjit.transform.embed import embed, is_box
 
@@ -70,8 +70,10 @@ class Sweep:
     buffer, and what has been read from it is used before it is overwritten.
     """
 
-    def __init__(self, block: Block, path: dict[Node, None]) -> None:
+    def __init__(self, block: Block, path: dict[Node, None], inside: bool = False) -> None:
         self.block = block
+        # whether the block is the body of a loop or branch
+        self.inside = inside
         self.path = path
         self.found: dict[Node, Node] = {}
         self.stored: set[Node] = set()
@@ -81,15 +83,25 @@ class Sweep:
 
     def nested(self, path: dict[Node, None]) -> Sweep:
         """A sweep through the body of a loop or branch."""
-        return Sweep(self.block, path)
+        return Sweep(self.block, path, inside=True)
 
     def run(self) -> None:
         """Pass every node of the path."""
         for node in reversed(self.path):
             if node.op.kind in CONTROL:
                 control_adjoint(self, node)
-            elif node in self.found and not _is_result(node):
+            elif node in self.found and self._goes_on(node):
                 self._pass(node)
+
+    def _goes_on(self, node: Node) -> bool:
+        """Whether the node passes its gradient on; results of control nodes are passed together."""
+        is_result = node.op.kind is Kind.RESULT and node.args[0].op.kind in CONTROL
+        return not is_result and any(a in self.path for a in sources(node))
+
+    def settle(self, nodes: Sequence[Node]) -> None:
+        """Bring these gradients up to date: first those to which parts of the others are added."""
+        for n in sorted(nodes, key=lambda n: n not in self._parts):
+            self.gradient(n)
 
     def gradient(self, node: Node) -> Node | None:
         """The node's gradient so far."""
@@ -138,7 +150,6 @@ class Sweep:
         start = len(self.block.nodes)
         g = self.gradient(node)
         assert g is not None
-        # a wrt node that is computed from other wrt nodes keeps its gradient and passes it on
         if not self._in_place(node, g):
             for argument, value in self._pull(node, g):
                 self.add(argument, value)
@@ -149,8 +160,6 @@ class Sweep:
         """Gradients that `node` passes to its active arguments."""
         given = sources(node)
         wanted = tuple(a in self.path for a in given)
-        if not any(wanted):
-            return []
         gradients = adjoint(self.block, node, g, wanted)
         return [
             (a, value)
@@ -171,6 +180,11 @@ class Sweep:
             self.found[base] = self.block.add(SCATTER_ADD, into, node.params, before.type)
         elif kind is Kind.UPDATE and node in self.stored and base in self.path:
             self._take(node, g, base)
+        elif kind is Kind.SCATTER and node in self.stored and base in self.path:
+            for argument, value in self._pull(node, g):
+                if argument is not base:
+                    self.add(argument, value)
+            self._go_on(base, emptied(self.block, node, g))
         else:
             return False
         return True
@@ -181,17 +195,16 @@ class Sweep:
         if value in self.path:
             part = build.view(self.block, g, v)
             self.add(value, cell(self.block, part) if part is g else part)
-        before = self.gradient(base)
-        self.found[base] = g
-        self.stored.add(base)
+        self._go_on(base, g)
         self._emptied[base] = v
+
+    def _go_on(self, base: Node, buffer: Node) -> None:
+        """An earlier version of an array takes over the buffer of a later one's gradient."""
+        before = self.gradient(base)
+        self.found[base] = buffer
+        self.stored.add(base)
         if before is not None:
             self.add(base, before)
-
-
-def _is_result(node: Node) -> bool:
-    """Whether the node is a result of a loop or branch, which is passed as a whole."""
-    return node.op.kind is Kind.RESULT and node.args[0].op.kind in CONTROL
 
 
 def _is_most(v: View) -> bool:

@@ -86,6 +86,7 @@ def differentiate(sweep: Sweep, graph: Graph, wanted: Wanted) -> Body:
             if outputs[k] in inner.path:
                 inner.add(outputs[k], seed)
         inner.run()
+        inner.settle([inputs[p] for p in wanted.buffers])
         # the loops inside now record more than before: their buffers stand in front of them
         forward = block.nodes.index(last) + 1 if last is not None else 0
         return Body(

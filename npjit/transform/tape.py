@@ -13,11 +13,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from npjit.core.graph import Block, Graph, Node, TensorType, may_stop, reachable
-from npjit.core.op import Kind
-from npjit.core.size import Size
+import numpy as np
+
+from npjit.core.graph import Block, Graph, Node, TensorType, Weight, may_stop, reachable
+from npjit.core.op import Bind, Kind
+from npjit.core.size import Size, Var
 from npjit.core.view import Along, At, View
 from npjit.ops import build, kinds
+from npjit.ops.control import BIND
 from npjit.transform.adjoints import zeros
 from npjit.transform.nested import Body, gradient_type
 from npjit.transform.respell import Spell, respelled, respelled_type
@@ -133,10 +136,16 @@ def primal(body: Body, after: set[Node]) -> list[Node]:
 
 @dataclass(frozen=True)
 class Entries:
-    """How values are kept from trip to trip: `count` entries, now at `index`."""
+    """How values are kept from trip to trip: `count` entries, now at `index`.
+
+    `counted`: the trips done are counted, in a further array behind the tapes. `number` is then the
+    size variable for that count, where no loop index counts them.
+    """
 
     count: Size
     index: Size
+    counted: bool = False
+    number: Var | None = None
 
     def type(self, block: Block, n: Node) -> TensorType:
         """The type of the array that holds a node's values, of the greatest extents they have."""
@@ -164,6 +173,8 @@ def recording(
         ]
         number = {n: position + first + t for t, n in enumerate(tape.kept)}
         writes: list[tuple[int, Node]] = []
+        if entries.counted:
+            writes.append((len(inputs) - 1, _count(block, inputs[-1], entries)))
         for n in primal(body, _after(body)):
             block.where = n.where
             if n not in new:
@@ -176,6 +187,29 @@ def recording(
         writes = [*((p, new[n]) for p, n in body.finals.items()), *sorted(writes, key=_first)]
         graph = Graph.of(block, inputs, [new[n] for n in body.outputs], writes)
     return replace(graph, guards=())
+
+
+COUNT = TensorType((1,), build.INT64)
+_FIRST = View((1,), (At(0),), ())
+
+
+def counted(block: Block, array: Node) -> Node:
+    """The number in an array of type COUNT."""
+    return block.add(kinds.VIEW, (array,), _FIRST, TensorType((), build.INT64, Weight.SCALAR))
+
+
+def _count(block: Block, array: Node, entries: Entries) -> Node:
+    """One trip more; a check that there is room for it."""
+    number = counted(block, array)
+    if entries.number is not None:
+        end = build.weigh(block, build.size_node(block, entries.count), Weight.SCALAR)
+        ok = build.ufunc(block, kinds.UFUNCS[np.less], np.less, [number, end])
+        block.add(kinds.CHECK, (ok,), "a loop of more trips than its tape has room for", ok.type)
+        known = Bind(entries.number, 0, entries.count - 1)
+        block.add(BIND, (number,), known, number.type)
+    one = build.constant(block, 1, build.INT64)
+    more = build.ufunc(block, kinds.UFUNCS[np.add], np.add, [number, one])
+    return block.add(kinds.UPDATE, (array, more), _FIRST, array.type)
 
 
 def _same(size: Size) -> Size:

@@ -1,7 +1,7 @@
 """Plans run on the CPU as if it were a CUDA device.
 
-In: a `Plan` and arrays. Out: its outputs, computed by the CUDA backend's own program with the printed source under the
-emulator (emulator.h), or a `Fault` that says what a thread did wrong:
+In: a `Plan` and arrays. Out: its outputs, computed by the CUDA backend's own program with the
+printed source under the emulator (emulator.h), or a `Fault` that says what a thread did wrong:
 
     run(plan, x)                       every array on a 256-byte boundary
     run(plan, x, shift=4)              arguments 4 bytes behind one: no wide accesses there
@@ -216,7 +216,8 @@ def build(source: str, functions: Sequence[str]) -> ctypes.CDLL:
 
 
 def compile_once(stem: str, text: str, command: Sequence[str], base: Path | None) -> Path:
-    """What g++ makes of a text, kept for the next run: an object, or a library linked with the object `base`."""
+    """What g++ makes of a text, kept for the next run: an object, or a library linked with the
+    object `base`."""
     header = (HERE / "emulator.h").read_text()
     key = hashlib.sha256("\0".join([text, header, *command, str(base)]).encode()).hexdigest()[:20]
     built = nvrtc.BUILT / f"{stem}-{key}.{'o' if base is None else 'so'}"

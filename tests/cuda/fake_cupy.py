@@ -1,6 +1,7 @@
 """As much of CuPy as npjit uses, over CPU memory, for the emulated device.
 
-In: nothing. Out: `install(monkeypatch)`, after which npjit's CUDA backend finds this module and the emulator:
+In: nothing. Out: `install(monkeypatch)`, after which npjit's CUDA backend finds this module and the
+emulator:
 
     cupy = install(monkeypatch)
     npjit.jit(f)(cupy.asarray(x))

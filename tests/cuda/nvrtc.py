@@ -1,6 +1,7 @@
 """NVRTC from its wheel: CUDA sources compiled without GPU or driver.
 
-In: a module's source and the names of functions. Out: their machine code for one architecture, or a `CompileError`:
+In: a module's source and the names of functions. Out: their machine code for one architecture, or a
+`CompileError`:
 
     cubin = compile_functions(source, ["k0<i32, 4, 0x24ull>"], "sm_90")
 """

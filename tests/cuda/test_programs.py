@@ -47,6 +47,13 @@ def test_softmax(cupy: Any, columns: int) -> None:
     check(cupy, workloads.logsumexp, normal(3, columns))
 
 
+@pytest.mark.parametrize("columns", [89, 130, 1026, 2867])
+def test_rows_that_begin_between_boundaries(cupy: Any, columns: int) -> None:
+    x = normal(5, columns).astype("f4")
+    got = npjit.jit(workloads.softmax, fullgraph=True)(cupy.asarray(x))
+    np.testing.assert_allclose(got.get(), workloads.softmax(x), rtol=1e-5)
+
+
 def test_rows_that_no_block_holds(cupy: Any) -> None:
     check(cupy, workloads.softmax, normal(2, 40_000))
 

@@ -1,4 +1,5 @@
-"""Printed CUDA reductions against NumPy, under the emulator: every form, style and dtype, at awkward sizes."""
+"""Printed CUDA reductions against NumPy, under the emulator: every form, style and dtype, at
+awkward sizes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Every elementwise row of the table as CUDA against NumPy, under the emulator: all loops, special values."""
+"""Every elementwise row of the table as CUDA against NumPy, under the emulator: all loops, special
+values."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,9 @@ from tests.cuda import emulate
 def emulated(monkeypatch: pytest.MonkeyPatch) -> None:
     """The C++ tests of rows, with the emulator in place of the C++ printer."""
     monkeypatch.setattr(rows, "run", emulate.run)
+    if "NPJIT_TEST_GPU" in os.environ:
+        # roots of complex numbers go through the device's hypot
+        monkeypatch.setattr(rows, "EXACT", rows.EXACT - {"sqrt"})
 
 
 @pytest.mark.parametrize("ufunc", sorted(kinds.UFUNCS, key=lambda u: u.__name__))

@@ -89,8 +89,13 @@ def _add(part: Part, tally: Tally, seeds: list[int]) -> None:
     found = _in_child(_judge_seeds, part, seeds)
     if isinstance(found, str):
         if len(seeds) > 1:
+            known = len(tally.findings)
             for half in (seeds[: len(seeds) // 2], seeds[len(seeds) // 2 :]):
                 _add(part, tally, half)
+            if len(tally.findings) == known:
+                tally.findings.append((seeds[0], found))
+                tally.kinds[("crash", "only in a batch")] += 1
+                print(f"--- seeds {seeds[0]} to {seeds[-1]}, only together: {found}", flush=True)
             return
         found = [("crash", found)]
     for seed, (kind, text) in zip(seeds, found, strict=True):

@@ -148,12 +148,7 @@ static void k0(const npjit_api* api, const f64* mem0, f64* mem1, i64 s0, i64 s1)
     }
     return;
   }
-  if (n > grain) {
-    api->parallel(k0_chunk, &a, n, grain);
-  }
-  else if (n > 0) {
-    k0_chunk(&a, 0, n, 0);
-  }
+  if (n > 0) api->parallel(k0_chunk, &a, n, grain);
 }
 
 extern "C" int npjit_prepare(const i64* in, i64* out) {
@@ -167,6 +162,8 @@ extern "C" int npjit_prepare(const i64* in, i64* out) {
 extern "C" int npjit_run(const npjit_api* api, const i64* in, const i64* out, char* const* buffers, char* arena) {
   const i64 n0 = in[1];
   const i64 n1 = in[2];
-  k0(api, (f64*)in[0], (f64*)buffers[0], n0, n1);
+  char* const in0 = (char*)in[0];
+  char* const out0 = buffers[0];
+  k0(api, (f64*)in0, (f64*)out0, n0, n1);
   return NPJIT_OK;
 }

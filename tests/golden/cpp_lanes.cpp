@@ -87,6 +87,9 @@ extern "C" int npjit_prepare(const i64* in, i64* out) {
 extern "C" int npjit_run(const npjit_api* api, const i64* in, const i64* out, char* const* buffers, char* arena) {
   const i64 n0 = in[1];
   const i64 n2 = in[6];
-  k0(api, (f64*)in[0], (f64*)in[5], (f64*)buffers[0], n0, n2);
+  char* const in0 = (char*)in[0];
+  char* const in1 = (char*)in[5];
+  char* const out0 = buffers[0];
+  k0(api, (f64*)in0, (f64*)in1, (f64*)out0, n0, n2);
   return NPJIT_OK;
 }

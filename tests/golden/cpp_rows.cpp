@@ -55,12 +55,7 @@ static void k0(const npjit_api* api, const f32* mem0, f32* mem2, i64 s0, i64 s1)
   k0_args a = {api, mem0, mem2, s0, s1};
   const i64 n = s0;
   const i64 grain = 1 + 32768 / nj_size_max(1, 18*s1);
-  if (n > grain) {
-    api->parallel(k0_chunk, &a, n, grain);
-  }
-  else if (n > 0) {
-    k0_chunk(&a, 0, n, 0);
-  }
+  if (n > 0) api->parallel(k0_chunk, &a, n, grain);
 }
 
 extern "C" int npjit_prepare(const i64* in, i64* out) {
@@ -74,6 +69,8 @@ extern "C" int npjit_prepare(const i64* in, i64* out) {
 extern "C" int npjit_run(const npjit_api* api, const i64* in, const i64* out, char* const* buffers, char* arena) {
   const i64 n0 = in[1];
   const i64 n1 = in[2];
-  k0(api, (f32*)in[0], (f32*)buffers[0], n0, n1);
+  char* const in0 = (char*)in[0];
+  char* const out0 = buffers[0];
+  k0(api, (f32*)in0, (f32*)out0, n0, n1);
   return NPJIT_OK;
 }

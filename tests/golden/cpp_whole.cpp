@@ -59,12 +59,7 @@ static void k0(const npjit_api* api, const f64* mem0, f64* mem1, i64* mem2, i64 
     a.parts0 = parts;
     const i64 least = nj_size_max(grain, n / 256 + 1);
     const int chunks = n > least ? api->chunks(n, least) : n > 0;
-    if (n > least) {
-      api->parallel(k0_p0, &a, n, least);
-    }
-    else if (n > 0) {
-      k0_p0(&a, 0, n, 0);
-    }
+    if (n > 0) api->parallel(k0_p0, &a, n, least);
     for (int c = 0; c < chunks; ++c) {
       acc1 = acc1 + parts[c].acc1;
       const b1 better2 = (at2 < 0) | (parts[c].acc2 > acc2) | ((parts[c].acc2 != parts[c].acc2) & (acc2 == acc2));
@@ -88,6 +83,9 @@ extern "C" int npjit_prepare(const i64* in, i64* out) {
 extern "C" int npjit_run(const npjit_api* api, const i64* in, const i64* out, char* const* buffers, char* arena) {
   const i64 n0 = in[1];
   const i64 n1 = in[2];
-  k0(api, (f64*)in[0], (f64*)buffers[0], (i64*)buffers[1], n0, n1);
+  char* const in0 = (char*)in[0];
+  char* const out0 = buffers[0];
+  char* const out1 = buffers[1];
+  k0(api, (f64*)in0, (f64*)out0, (i64*)out1, n0, n1);
   return NPJIT_OK;
 }

@@ -64,9 +64,12 @@ struct nj_steps {
   i64 shape[64], at[64], strides[count][64], offset[count];
   void next() {
     for (int axis = ndim - 1; axis >= 0; --axis) {
-      for (int k = 0; k < count; ++k) offset[k] += strides[k][axis];
-      if (++at[axis] < shape[axis]) return;
-      for (int k = 0; k < count; ++k) offset[k] -= at[axis] * strides[k][axis];
+      for (int k = 0; k < count; ++k)
+        offset[k] += strides[k][axis];
+      if (++at[axis] < shape[axis])
+        return;
+      for (int k = 0; k < count; ++k)
+        offset[k] -= at[axis] * strides[k][axis];
       at[axis] = 0;
     }
   }
@@ -76,7 +79,8 @@ struct nj_steps {
       at[axis] = 0;
       total *= shape[axis];
     }
-    for (int k = 0; k < count; ++k) offset[k] = 0;
+    for (int k = 0; k < count; ++k)
+      offset[k] = 0;
     return total;
   }
 };
@@ -98,7 +102,8 @@ struct nj_scan_job {
       i64 rest = line;
       i64 source = 0;
       for (int axis = from.ndim - 1; axis >= 0; --axis) {
-        if (axis == job.axis) continue;
+        if (axis == job.axis)
+          continue;
         source += rest % from.shape[axis] * from.strides[axis];
         rest /= from.shape[axis];
       }
@@ -120,7 +125,8 @@ struct nj_scan_job {
       const i64 high = nj_size_min(job.inner, low + end - at);
       const memory* x = (const memory*)job.from->data + at / job.inner * each;
       memory* y = (memory*)job.to->data + at / job.inner * each;
-      for (i64 j = low; j < high; ++j) y[j] = cell::load(x + j);
+      for (i64 j = low; j < high; ++j)
+        y[j] = cell::load(x + j);
       for (i64 i = 1; i < job.n; ++i) {
         const memory* before = y;
         x += job.inner;
@@ -136,7 +142,8 @@ struct nj_scan_job {
 };
 
 template <class T, class Join>
-static void nj_scan(const npjit_api* api, const npjit_array& from, const npjit_array& to, int axis) {
+static void nj_scan(const npjit_api* api, const npjit_array& from, const npjit_array& to,
+                    int axis) {
   nj_scan_job<T, Join> job = {&from, &to, axis, from.shape[axis], 1, from.strides[axis]};
   i64 lines = 1;
   b1 dense = true;
@@ -145,7 +152,8 @@ static void nj_scan(const npjit_api* api, const npjit_array& from, const npjit_a
     lines *= d == axis ? 1 : from.shape[d];
     job.inner *= d > axis ? from.shape[d] : 1;
   }
-  if (lines == 0 || job.n == 0) return;
+  if (lines == 0 || job.n == 0)
+    return;
   const i64 grain = nj_size_max(1, 20000 / job.n);
   api->parallel(dense && job.inner > 1 ? job.rows : job.lines, &job, lines, grain);
 }
@@ -181,8 +189,10 @@ static void nj_scatter(const npjit_array* arrays) {
   kept.ndim = -1;
   for (int d = 0, seen = 0; d < base.ndim; ++d) {
     b1 addressed = false;
-    for (int k = 0; k < count; ++k) addressed |= dim[k] == d;
-    if (addressed) continue;
+    for (int k = 0; k < count; ++k)
+      addressed |= dim[k] == d;
+    if (addressed)
+      continue;
     const int axis = seen < place ? seen : seen + axes;
     if (kept.ndim >= 0) {
       kept.shape[kept.ndim] = width;
@@ -195,18 +205,29 @@ static void nj_scatter(const npjit_array* arrays) {
     ends[0] = base.strides[d];
     ends[1] = value.strides[axis];
   }
-  if (kept.ndim < 0) kept.ndim = 0;
+  if (kept.ndim < 0)
+    kept.ndim = 0;
   const i64 rows = outer.start();
   const i64 blocks = kept.start();
+  memory* const start = (memory*)base.data;
+  const i64* at[count];
+  i64 size[count], stride[count];
+  for (int k = 0; k < count; ++k) {
+    size[k] = base.shape[dim[k]];
+    stride[k] = base.strides[dim[k]];
+  }
+  const b1 single = base.ndim == count;
   for (i64 row = 0; row < rows; ++row) {
-    for (i64 i = 0; i < length; ++i) {
-      memory* to = (memory*)base.data;
-      const memory* from = (const memory*)value.data + outer.offset[count] + i * steps[count];
+    const memory* from = (const memory*)value.data + outer.offset[count];
+    for (int k = 0; k < count; ++k)
+      at[k] = (const i64*)index[k].data + outer.offset[k];
+    for (i64 i = 0; i < length; ++i, from += steps[count]) {
+      memory* to = start;
       for (int k = 0; k < count; ++k) {
-        const i64 at = ((const i64*)index[k].data)[outer.offset[k] + i * steps[k]];
-        to += (at < 0 ? at + base.shape[dim[k]] : at) * base.strides[dim[k]];
+        const i64 j = at[k][i * steps[k]];
+        to += (j + (j < 0 ? size[k] : 0)) * stride[k];
       }
-      if (base.ndim == count) {
+      if (single) {
         *to = Join::join(cell::load(to), cell::load(from));
         continue;
       }

@@ -87,13 +87,14 @@ static __global__ void __launch_bounds__(256) nj_scan_rows(const T* from, T* to,
   }
 }
 
-// to[index[i], j] += values[i, j], in no given order.
+// to[index[i], j] += values[i, j], in no given order; a negative index counts from the end of `rows`.
 template <class T>
 static __global__ void nj_scatter_add(T* to, const T* values, const i64* index, i64 count,
-                                      i64 width) {
+                                      i64 width, i64 rows) {
   const i64 step = (i64)gridDim.x * 256;
   for (i64 n = (i64)blockIdx.x * 256 + threadIdx.x; n < count * width; n += step) {
-    atomicAdd(to + index[width == 1 ? n : n / width] * width + (width == 1 ? 0 : n % width),
-              values[n]);
+    const i64 row = index[width == 1 ? n : n / width];
+    const i64 column = width == 1 ? 0 : n % width;
+    atomicAdd(to + (row < 0 ? row + rows : row) * width + column, values[n]);
   }
 }

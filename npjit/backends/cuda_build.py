@@ -1,0 +1,84 @@
+"""Machine code for printed CUDA sources: NVRTC through CuPy's bindings, kept in npjit's disk cache.
+
+In: a module's source and the instances of its functions that are wanted. Out: handles of the
+driver's functions. CuPy's own `RawModule` is not used: it compiles with flushing of numbers below
+the normal ones, which NumPy does not do.
+
+    (k0,) = load_functions(source, ["k0<i32, 4, 0x24ull>"])
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from npjit.codegen.cache import digest, open_cache
+from npjit.codegen.cuda import OPTIONS
+
+
+class CudaCompileError(RuntimeError):
+    """NVRTC refused a source: a defect of npjit's printer."""
+
+
+def load_functions(source: str, names: Sequence[str]) -> list[int]:
+    """The functions, loaded on the current device."""
+    from cupy_backends.cuda.api import driver
+
+    code, lowered = compiled(source, names, architecture())
+    module = driver.moduleLoadData(code)
+    _loaded.append(module)
+    return [driver.moduleGetFunction(module, lowered[name]) for name in names]
+
+
+# modules stay loaded as long as the process lives
+_loaded: list[int] = []
+
+
+@functools.cache
+def _version() -> tuple[int, int]:
+    from cupy_backends.cuda.libs import nvrtc
+
+    found: tuple[int, int] = nvrtc.getVersion()
+    return found
+
+
+def architecture() -> str:
+    """The current device's machine language."""
+    import cupy
+
+    return f"sm_{cupy.cuda.Device().compute_capability}"
+
+
+def compiled(source: str, names: Sequence[str], target: str) -> tuple[bytes, dict[str, str]]:
+    """Machine code, and the names of the functions in it."""
+    options = (f"--gpu-architecture={target}", *OPTIONS)
+    key = digest("cuda", source, *names, *options, str(_version()))
+    cache = open_cache()
+    stored = cache.get_blob(key)
+    if stored is None:
+        code, lowered = _compile(source, names, options)
+        cache.put_blob(key, json.dumps(lowered).encode() + b"\0" + code)
+        return code, lowered
+    head, _, code = stored.partition(b"\0")
+    return code, json.loads(head)
+
+
+def _compile(
+    source: str, names: Sequence[str], options: tuple[str, ...]
+) -> tuple[bytes, dict[str, str]]:
+    from cupy_backends.cuda.libs import nvrtc
+
+    program: Any = nvrtc.createProgram(source, "npjit.cu", (), ())
+    try:
+        for name in names:
+            nvrtc.addNameExpression(program, name)
+        try:
+            nvrtc.compileProgram(program, options)
+        except nvrtc.NVRTCError as e:
+            raise CudaCompileError(f"{e}\n{nvrtc.getProgramLog(program)}") from None
+        lowered = {name: nvrtc.getLoweredName(program, name) for name in names}
+        return nvrtc.getCUBIN(program), lowered
+    finally:
+        nvrtc.destroyProgram(program)
