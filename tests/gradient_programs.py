@@ -99,6 +99,16 @@ def complex_recurrence(z, n):
     return np.sum(np.abs(w) ** 2)
 
 
+@program(lambda rng: (rng.random(6), rng.random(6), 5), 0, 1)
+def carried_and_read(x, y, n):
+    h = x
+    u = y
+    for i in range(n):
+        h = h * x[i] + x * 0.3
+        u = u * h * 0.5 + y[i]
+    return np.sum(h * u * x)
+
+
 # ---------------------------------------------------------------- arrays written
 
 

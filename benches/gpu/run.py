@@ -139,7 +139,8 @@ def main() -> None:
             row = measure(workload, options.scale, rate, options.repeats)
         except Exception as e:
             traceback.print_exc(limit=-4)
-            row = f"| {workload.number} | {workload.name} | {type(e).__name__}: {str(e)[:80]} | | | | | | |"
+            why = f"{type(e).__name__}: {str(e)[:80]}"
+            row = f"| {workload.number} | {workload.name} | {why} | | | | | | |"
         print(row, flush=True)
         lines.append(row)
         cupy.get_default_memory_pool().free_all_blocks()

@@ -38,7 +38,7 @@ def cupy() -> Any:
         import cupy as found
     except ImportError as e:
         raise MissingCupy(
-            "CUDA needs CuPy: pip install npjit[cuda12] or npjit[cuda13], after the driver's version"
+            "CUDA needs CuPy: pip install npjit[cuda12] or npjit[cuda13], whichever the driver is for"
         ) from e
     return found
 

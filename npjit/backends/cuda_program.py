@@ -37,7 +37,7 @@ from npjit.backends.cuda_prepare import (
 from npjit.codegen.cuda import CudaModule, print_cuda
 from npjit.codegen.cuda_trips import are_apart
 from npjit.core.layout import contiguous_strides
-from npjit.core.size import Size, Var, substitute
+from npjit.core.size import Size, Var
 from npjit.schedule.plan import (
     Bind,
     Call,
@@ -323,9 +323,8 @@ def bind(plan: Plan, inputs: Sequence[Any]) -> dict[Var, Size]:
 
 def guards_hold(plan: Plan, values: dict[Var, Size]) -> bool:
     """Whether sizes are those that a plan is made for."""
-    return all(
-        _HOLDS[g.relation](substitute(g.a, values), substitute(g.b, values)) for g in plan.guards
-    )
+    sizes = Sizes(values)
+    return all(_HOLDS[g.relation](sizes.value(g.a), sizes.value(g.b)) for g in plan.guards)
 
 
 def scalar_words(value: Any) -> list[int]:

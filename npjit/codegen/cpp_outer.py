@@ -69,20 +69,20 @@ class MapPrinter(OuterPrinter):
         def inside(low: str, high: str) -> None:
             w.lines(printed.levels[0])
             if len(printed.held) != 1:
-                self._vectors(low, high, printed.levels[1])
+                self._vector_loop(low, high, printed.levels[1])
                 return
             (held,) = printed.held
             start, stop = f"from{axis}", f"to{axis}"
             w.line(f"const i64 {start} = nj_size_min(nj_size_max({low}, {held.lo}), {high});")
             w.line(f"const i64 {stop} = nj_size_max({start}, nj_size_min({held.hi}, {high}));")
             outside = held.fixed(printed.levels[1], "false")
-            self._vectors(low, start, outside)
-            self._vectors(start, stop, held.fixed(printed.levels[1], "true"))
-            self._vectors(stop, high, outside)
+            self._vector_loop(low, start, outside)
+            self._vector_loop(start, stop, held.fixed(printed.levels[1], "true"))
+            self._vector_loop(stop, high, outside)
 
         self.segments(self.kernel.outer, inside)
 
-    def _vectors(self, low: str, high: str, text: Sequence[str]) -> None:
+    def _vector_loop(self, low: str, high: str, text: Sequence[str]) -> None:
         w = self.writer
         axis = self.kernel.outer[-1]
         w.line("#pragma omp simd")

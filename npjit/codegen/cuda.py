@@ -1,11 +1,11 @@
-"""Plans as CUDA: one source text with the functions of all kernels, and what to start for each launch.
+"""Plans as CUDA: one source with the functions of all kernels, and what to start for each launch.
 
 In: a `Plan`. Out: a `CudaModule`. Its functions are templates over index type, lanes of a thread
 and alignment, so a module compiles only those that actual sizes ask for:
 
     module = print_cuda(plan)
-    module.source                                  template <class idx, i32 V, u64 A> __global__ void k0(...) {...}
-    module.configure(0, (1000,), {0: 256, 1: 512}) Configured(starts=(Start("k0<i32, 4, 0x24ull>", (1, 1), 256),))
+    module.source                      # template <class idx, i32 V, u64 A> __global__ void k0(...)
+    module.configure(0, (1000,), {})   # Configured((Start("k0<i32, 4, 0x24ull>", (2, 1), 128),))
 """
 
 from __future__ import annotations

@@ -82,7 +82,8 @@ class BlockedPrinter(CudaPrinter):
             w.line(f"{struct} total[SIDE][SIDE];")
             self._pairs("total[r][c].start();")
             with w.block(
-                f"for (idx from{deep} = 0; from{deep} < {self.extent(deep)}; from{deep} += {_DEPTH})"
+                f"for (idx from{deep} = 0; from{deep} < {self.extent(deep)};"
+                f" from{deep} += {_DEPTH})"
             ):
                 w.line("__syncthreads();")
                 for n, axis in loads.items():

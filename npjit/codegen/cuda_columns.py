@@ -5,7 +5,7 @@ In: a `Kernel` whose last outer axis has unit stride. Out: one function for each
 `cuda_steps`). A block is `BLOCK / DEEP` packs of columns wide and `DEEP` threads deep; more blocks
 share the depth where columns are few.
 
-    template <..., i32 DEEP> __global__ void k0_0(const f32* mem0, f32* mem1, i64 size0, i64 size1, ...) {
+    template <..., i32 DEEP> __global__ void k0_0(const f32* mem0, f32* mem1, i64 size0, ...) {
       k0_fold0 total[V];
       for (...) body(...);                                    a thread's share of V columns
       nj_join_deep<BLOCK / DEEP>(total[lane], shares, place); the block's

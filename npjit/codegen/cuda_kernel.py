@@ -4,7 +4,8 @@ folds.
 In: a `Kernel` and its name. Out: the text of its functions, templates over the index type and the
 lanes of a thread, and `configure`, which says for actual sizes which of them to start:
 
-    template <class idx, i32 V, u64 A> __global__ void __launch_bounds__(256) k0(const f32* mem0, f32* mem1, i64 size0) {
+    template <class idx, i32 V, u64 A>
+    __global__ void __launch_bounds__(256) k0(const f32* mem0, f32* mem1, i64 size0) {
       const idx s0 = (idx)size0;
       ...
     }

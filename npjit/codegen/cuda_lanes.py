@@ -4,7 +4,7 @@ In: a phase, the order of its loops, and the innermost one, whose neighbouring i
 of a thread. Out: the `Statements` of `cpp_phase`, where accesses with unit stride along the lanes
 are moved as packs, outside the loop over the lanes:
 
-    v1: float32 = b0[s0*i0 + i1]     nj_pack<f32, V> l1; ... nj_load<...>(l1, mem0 + (s0*x0 + x1), count);
+    v1: float32 = b0[s0*i0 + i1]     nj_pack<f32, V> l1; nj_load(l1, mem0 + (s0*x0 + x1), count);
     v2: float32 = b1[i0 + s1*i1]     const f32 v2 = count.has(lane) ? mem1[x0 + s1*x1] : f32();
 """
 
@@ -49,11 +49,14 @@ class Move:
 
     def load(self, count: str = "count") -> str:
         """Fill the pack."""
-        return f"nj_load<(A >> {3 * self.slot}) & 7, {self.planes}>({self.pack}, {self.place}, {count});"
+        return f"nj_load<{self._constants()}>({self.pack}, {self.place}, {count});"
 
     def store(self) -> str:
         """Write the pack."""
-        return f"nj_store<(A >> {3 * self.slot}) & 7, {self.planes}>({self.place}, {self.pack}, count);"
+        return f"nj_store<{self._constants()}>({self.place}, {self.pack}, count);"
+
+    def _constants(self) -> str:
+        return f"(A >> {3 * self.slot}) & 7, {self.planes}"
 
 
 @dataclass

@@ -3,7 +3,8 @@
 In: a `Kernel` without inner axes. Out: one function; a thread's accesses are as wide as their
 addresses allow.
 
-    template <class idx, i32 V, u64 A> __global__ void __launch_bounds__(128) k0(const f32* mem0, f32* mem1, i64 size0) {
+    template <class idx, i32 V, u64 A>
+    __global__ void __launch_bounds__(128) k0(const f32* mem0, f32* mem1, i64 size0) {
       ... for (idx item = ...; item < chunks; item += step) { const idx start0 = item * V; ... }
     }
 """

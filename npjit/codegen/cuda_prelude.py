@@ -98,11 +98,11 @@ def _math() -> list[Paragraph]:
     found = []
     for arguments, names in (("x", _MATH), ("x, y", _MATH_OF_TWO)):
         for name, cuda in names.items():
-            lines = [
-                f"NJ_INLINE {kind} nj_{name}({arguments.replace('x', f'{kind} x').replace('y', f'{kind} y')})"
-                f" {{ return {cuda}{suffix}({arguments}); }}"
-                for kind, suffix in (("f32", "f"), ("f64", ""))
-            ]
+            lines = []
+            for kind, suffix in (("f32", "f"), ("f64", "")):
+                given = ", ".join(f"{kind} {a}" for a in arguments.split(", "))
+                body = f"return {cuda}{suffix}({arguments});"
+                lines.append(f"NJ_INLINE {kind} nj_{name}({given}) {{ {body} }}")
             found.append(parse("\n".join(lines), frozenset()))
     return found
 

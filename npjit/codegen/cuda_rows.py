@@ -4,7 +4,7 @@ blocks where rows are few.
 In: a `Kernel`, with or without outer axes. Out: one function for each of its steps (see
 `cuda_steps`):
 
-    template <..., i32 LANES> __global__ void k0_0(const f32* mem0, f32* mem1, i64 size0, char* parts, u32* counters) {
+    template <..., i32 LANES> __global__ void k0_0(..., char* parts, u32* counters) {
       for (...) body(...);                                  a thread's share of the row
       k0_fold0 total = nj_join<LANES>(...);                 the group's
       if (gridDim.y > 1) ...                                the blocks'

@@ -5,7 +5,8 @@ A step is one phase with axes and the phases without axes behind it. Its blocks 
 in `parts`; the last block to finish joins them, runs the phases without axes and keeps in
 `save_v<n>` what later steps need.
 
-    mean and var of everything: step 0 sums and divides, step 1 sums squares of differences from save_v4 and divides
+    mean and var of everything: step 0 sums and divides, step 1 sums squares of differences from
+    save_v4 and divides
 """
 
 from __future__ import annotations

@@ -119,9 +119,8 @@ class TilePrinter(CudaPrinter):
         lane = ", ".join(lanes_of(f"t{number}", instr.dtype, raw=True))
         value = f"{ctype(instr.dtype)}{{{lane}}}" if is_complex(instr.dtype) else lane
         w.line("#pragma unroll")
-        w.line(
-            f"for (i32 lane = 0; lane < V; ++lane) tile{number}[along + row][across + lane] = {value};"
-        )
+        with w.block("for (i32 lane = 0; lane < V; ++lane)"):
+            w.line(f"tile{number}[along + row][across + lane] = {value};")
 
     def configure(self, request: Request) -> Configured:
         last = self.kernel.outer[-1]

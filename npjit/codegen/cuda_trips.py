@@ -5,7 +5,7 @@ these carries from trip to trip. A loop is fit when all kernels of its body go o
 and touch what the loop writes only at their own item; every thread then keeps its items in
 registers through all trips:
 
-    for i < 50: launch k2(z, c; n), launch k3(count, z; n)      ->      launch k5(z, c, count; n, 50)
+    for i < 50: launch k2(z, c; n), launch k3(count, z; n)   ->   launch k5(z, c, count; n, 50)
 
     for (idx trip = 0; trip < s1; ++trip) { ... c0.at[lane] = v9; ... }
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from npjit.codegen.cpp_phase import operands
 from npjit.codegen.cuda_kernel import merged
@@ -275,7 +276,7 @@ def are_apart(launch: Launch, trips: Trips, value: Callable[[Size], int]) -> boo
             start = value(place.offset)
             spans.append((start, start + items * b.dtype.itemsize))
     spans.sort()
-    return all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+    return all(end <= start for (_, end), (start, _) in pairwise(spans))
 
 
 def actual(size: Size, launch: Launch) -> Size:

@@ -17,6 +17,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
+from npjit.core.size import Var, product, substitute
 from npjit.schedule.contract import Product
 from npjit.schedule.items import Memory
 from npjit.schedule.kernel import Kernel, Load, Store
@@ -34,20 +35,22 @@ def hand_over(steps: Sequence[Step], fixed: Collection[Memory]) -> list[Step]:
             users.setdefault(m, []).append(k)
     found = list(steps)
     gone: set[int] = set()
-    for k, (_, use) in enumerate(steps):
+    for k, (part, use) in enumerate(steps):
         if use.kernel is None or not _is_copy(use.kernel):
             continue
         source, target = use.memories
+        if not _takes_all(part, source):
+            continue
         if source in fixed or len(users[source]) != 2 or source[0].dtype != target[0].dtype:
             continue
         maker = users[source][0]
-        part, given = found[maker]
+        made, given = found[maker]
         if (
             maker < k
             and _is_quiet(steps, maker, k, target)
-            and _may_write(part, given, source, target)
+            and _may_write(made, given, source, target)
         ):
-            found[maker] = part, _renamed(given, source, target)
+            found[maker] = made, _renamed(given, source, target)
             gone.add(k)
             # whoever is asked about the target from now on finds its earlier writer
             users[target] = sorted({*users[target], maker} - {k})
@@ -63,6 +66,13 @@ def _is_copy(kernel: Kernel) -> bool:
     if not isinstance(load, Load) or not isinstance(store, Store) or load.within:
         return False
     return load.access == replace(store.access, buffer=load.access.buffer)
+
+
+def _takes_all(copy: Lowered, source: Memory) -> bool:
+    """Whether a copy takes every element of its source: the rest would have no room in the target."""
+    inside = {Var(f"s{i}", None): size for i, size in enumerate(copy.sizes)}
+    extents = [substitute(a.extent, inside) for a in copy.kernel.axes]
+    return product(extents) == product(source[0].shape)
 
 
 def _is_quiet(steps: Sequence[Step], maker: int, copy: int, target: Memory) -> bool:

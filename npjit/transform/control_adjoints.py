@@ -237,6 +237,8 @@ def _record(
         return []
     with block.before(node):
         tapes = [cell(block, zeros(block, t.shape, t.dtype)) for t in arrays]
+    # in place: what the trace has computed from the results goes on naming this node; it is fresh,
+    # so that no equal question can have been answered with it
     node.args = (*args, *tapes, *binds)
     node.params = params
     types = [t.type for t in tapes]
@@ -313,7 +315,9 @@ class _Wiring:
         """The results of the adjoint's node are gradients of the arguments."""
         sweep, block = self.sweep, self.sweep.block
         inputs = self.tapes[0].body.inputs
-        for k, p in enumerate((*values, *buffers)):
+        order = list(enumerate((*values, *buffers)))
+        # buffers first: they replace what their argument's gradient was, all others are added to it
+        for k, p in sorted(order, key=lambda pair: pair[1] not in self.continued):
             result = block.add(RESULT, (node,), k, gradient_type(inputs[p].type))
             argument = self.args[p]
             if argument not in sweep.path:

@@ -10,6 +10,9 @@ derivative is the same pass again.
     %4 = cos %0
     %5 = multiply %3 %4                          the gradient: [%5]
 
+Loops and branches are passed as a whole (`npjit.transform.control_adjoints`), by a sweep of the
+same sort through their bodies.
+
 Gradients of complex values are dL/dx + i dL/dy; a real value that receives a complex one takes its
 real part.
 """
@@ -17,6 +20,7 @@ real part.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -121,7 +125,7 @@ class Sweep:
         return self.found.get(node)
 
     def _sum(self, nodes: Sequence[Node]) -> Node:
-        total = wrap(self.block, nodes[0])
+        total: Any = wrap(self.block, nodes[0])
         for n in nodes[1:]:
             total = np.add(total, wrap(self.block, n))
         return as_node(self.block, total)

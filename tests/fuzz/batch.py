@@ -95,7 +95,7 @@ def _raises(program: Program, e: Exception) -> bool:
     if plain is not None:
         return isinstance(e, type(plain))
     # also in a branch that Python does not take
-    return isinstance(e, NameError) or "read-only" in str(e)
+    return isinstance(e, NameError | ZeroDivisionError) or "read-only" in str(e)
 
 
 def _place(e: BaseException) -> str:

@@ -6,6 +6,7 @@ In: a `Part` and a range of seeds. Out: printed findings, each with the smallest
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import random
 import time
@@ -15,10 +16,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+import npjit
 from tests.fuzz.batch import Ran, run_all
 from tests.fuzz.compare import difference
 from tests.fuzz.control import control_program
-from tests.fuzz.program import Program
+from tests.fuzz.gradients import gradient_difference, gradient_program
+from tests.fuzz.program import Outcome, Program
 from tests.fuzz.straight import straight_program
 
 BATCH = 50
@@ -38,6 +43,35 @@ class Part:
     name: str
     generate: Callable[[random.Random], Program]
     optimise: str = "-O1"
+    make: Callable[..., Any] = npjit.jit
+    differ: Callable[[Program, Outcome], str] | None = None
+
+
+def _gradient(f: Callable[..., Any]) -> Any:
+    return npjit.grad(f, argnums=tuple(range(f.__code__.co_argcount)))
+
+
+def _loss_of_gradient(f: Callable[..., Any], backend: str | None) -> Callable[..., Any]:
+    """A number made of a gradient."""
+    first = npjit.grad(f, argnums=tuple(range(f.__code__.co_argcount)), backend=backend)
+
+    def loss(*args: Any) -> Any:
+        return sum(np.sum(np.sin(g)) for g in first(*args))
+
+    return loss
+
+
+def _second_gradient(f: Callable[..., Any]) -> Any:
+    return npjit.grad(_loss_of_gradient(f, None), argnums=tuple(range(f.__code__.co_argcount)))
+
+
+def _second_difference(program: Program, mine: Outcome) -> str:
+    return gradient_difference(program, mine, _loss_of_gradient(program.function(), "numpy"))
+
+
+def _gradients(name: str, loops: bool, optimise: str) -> Part:
+    generate = functools.partial(gradient_program, loops=loops)
+    return Part(name, generate, optimise, _gradient, gradient_difference)
 
 
 PARTS = {
@@ -45,6 +79,11 @@ PARTS = {
     "straight-reference": Part("straight-reference", straight_program, ""),
     "control": Part("control", control_program),
     "control-reference": Part("control-reference", control_program, ""),
+    "gradients": _gradients("gradients", False, "-O1"),
+    "gradients-reference": _gradients("gradients-reference", False, ""),
+    "gradients-loops": _gradients("gradients-loops", True, "-O1"),
+    "gradients-loops-reference": _gradients("gradients-loops-reference", True, ""),
+    "second": Part("second", gradient_program, "", _second_gradient, _second_difference),
 }
 
 
@@ -125,18 +164,18 @@ def _judge_seeds(part: Part, seeds: list[int]) -> list[tuple[str, str]]:
 
 def judge(part: Part, programs: list[Program]) -> list[tuple[str, str]]:
     """For each program: ("ok" | "raised" | "numpy" | "wrong" | "defect", what)."""
-    return [
-        _verdict(program, ran)
-        for program, ran in zip(programs, run_all(programs, optimise=part.optimise), strict=True)
-    ]
+    runs = run_all(programs, part.make, part.optimise)
+    return [_verdict(part, program, ran) for program, ran in zip(programs, runs, strict=True)]
 
 
-def _verdict(program: Program, ran: Ran) -> tuple[str, str]:
+def _verdict(part: Part, program: Program, ran: Ran) -> tuple[str, str]:
     if ran.defect:
         return "defect", ran.defect
     if ran.outcome is not None:
-        plain = program.call(program.function())
-        text = difference(program, plain, ran.outcome)
+        if part.differ is not None:
+            text = part.differ(program, ran.outcome)
+        else:
+            text = difference(program, program.call(program.function()), ran.outcome)
         if text:
             return next((kind for kind in LESSER if kind in text), "wrong"), text
         if not ran.reason:

@@ -40,6 +40,8 @@ _MANY = """
     inner outer vdot kron trace average cov corrcoef convolve correlate norm vecdot matvec
     vecmat cross trapezoid polyval gradient reduce
 """
+# which of 0.0 and -0.0 they give depends on the order in which NumPy's lanes meet
+EXTREMES = frozenset(["max", "min", "amax", "amin", "nanmax", "nanmin", "ptp"])
 EXACT, REAL_ONLY, MANY = (frozenset(text.split()) for text in (_EXACT, _REAL_ONLY, _MANY))
 
 
@@ -69,6 +71,9 @@ def make_noisy(size: float) -> Callable[..., Any]:
         if name in ("signbit", "copysign"):
             args = tuple(_any_sign(a, rng) for a in args)
             noisy.used = True  # type: ignore[attr-defined]
+        if name in EXTREMES:
+            noisy.used = True  # type: ignore[attr-defined]
+            return _any_zero(function(*args, **kwargs), rng)
         if name in EXACT and not (name in REAL_ONLY and _has_complex(function, args)):
             return function(*args, **kwargs)
         noisy.used = True  # type: ignore[attr-defined]
@@ -100,6 +105,14 @@ def _any_sign(value: Any, rng: Any) -> Any:
         return value
     signs = rng.choice([-1.0, 1.0], np.shape(value)).astype(np.asarray(value).dtype)
     return np.where(np.isnan(value), np.copysign(np.nan, signs), value)[()]
+
+
+def _any_zero(value: Any, rng: Any) -> Any:
+    """The value with random signs of its zeros."""
+    if np.asarray(value).dtype.kind != "f":
+        return value
+    signs = rng.choice([-1.0, 1.0], np.shape(value)).astype(np.asarray(value).dtype)
+    return np.where(np.equal(value, 0), signs * 0, value)[()]
 
 
 def _sizes(values: Any, rng: Any) -> Any:
