@@ -82,7 +82,8 @@ cdef extern from "step.h" namespace "npjit":
     cdef enum class Fetch(unsigned char):
         argument, root, attribute, item, global_name, cell, defaults, kwdefaults
     cdef enum class Check(unsigned char):
-        anything, absent, identity, equal, exact_type, sequence, mapping, array, python_scalar, numpy_scalar
+        anything, absent, identity, equal, exact_type
+        sequence, mapping, array, python_scalar, numpy_scalar
     cdef cppclass Step:
         Fetch fetch
         Check check
@@ -103,7 +104,7 @@ cdef extern from "step.h" namespace "npjit":
 
 cdef extern from "tree.h" namespace "npjit":
     cdef enum class Branch(unsigned char):
-        leaf, constant, step, tuple, list, named_tuple, dict, dataclass
+        leaf, constant, step, tuple, list, named_tuple, applied, dict, dataclass
     cdef cppclass Tree:
         Branch branch
         int index

@@ -42,7 +42,7 @@ cdef bint floating_errors_matter() except -1:
 
 
 class NoMatch(LookupError):
-    """An entry was to answer a call that its guards refuse. The user's own LookupErrors are no NoMatch."""
+    """An entry was to answer a call that its guards refuse (a user's LookupError is none)."""
 
 
 cdef class Dispatcher:

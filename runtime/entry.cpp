@@ -196,7 +196,8 @@ bool Run::allocate_outputs() {
         words += output.ndim;
         break;
       case Result::alias:
-        outputs_[k] = view_of(input(output.input), output.dtype, output.ndim, output.writeable, words);
+        outputs_[k] =
+            view_of(input(output.input), output.dtype, output.ndim, output.writeable, words);
         if (outputs_[k] == nullptr) {
           return false;
         }
@@ -275,8 +276,7 @@ Outcome Run::run_native(int* detail) {
 // The callable's list has one object per output that is no input itself; None is a failed check.
 Outcome Run::run_callable(int* detail) {
   PyObject* arguments = list_inputs();
-  PyObject* made =
-      arguments != nullptr ? PyObject_CallOneArg(entry_.callable, arguments) : nullptr;
+  PyObject* made = arguments != nullptr ? PyObject_CallOneArg(entry_.callable, arguments) : nullptr;
   Py_XDECREF(arguments);
   if (made == nullptr) {
     return Outcome::raised;

@@ -49,7 +49,7 @@ struct Entry {
   Tree tree;
   Functions native;               // null functions when `callable` runs instead
   PyObject* callable = nullptr;   // of mode "numpy" when null as well
-  PyObject* fits = nullptr;  // the callable's size guard, or null
+  PyObject* fits = nullptr;       // the callable's size guard, or null
   npjit_int64 release_bytes = 0;  // the GIL is released when a call touches at least so many
 
   // Known from the above; count_words() sets them.

@@ -17,13 +17,14 @@ cdef class Entry:
     steps          ((fetch, check), ...), see below
     native         NativeObject to run
     call           or a callable: list of the input objects -> list with one object per output that
-                   is not of kind "input", each just as the caller is to see it; None if a check fails
+                   is not of kind "input", each as the caller is to see it; None if a check fails
     fits           beside `call`: the same list -> whether its sizes pass the graph's guards
     inputs         numbers of the steps whose objects are the inputs, in order
     outputs        ("array", dtype, ndim, perm or None) | ("npscalar", dtype) | ("python", "fibc")
                    | ("alias", input, dtype, ndim, writeable) | ("input", input)
     tree           ("leaf", output) | ("const", obj) | ("step", number) | ("tuple" | "list", trees)
                    | ("namedtuple", cls, trees) | ("dict", cls, keys, trees)
+                   | ("applied", function, trees)
                    | ("dataclass", cls, names, trees)
     disjoint       pairs of inputs whose memory must not overlap, and ("same", i, j) for inputs that
                    must be one array
@@ -34,8 +35,9 @@ cdef class Entry:
     fetch: ("arg", i) | ("kw", name) | ("root", obj) | ("attr", step, name) | ("item", step, key)
            | ("global", dict, name) | ("cell", cell) | ("defaults", function, i)
            | ("kwdefaults", function, name)
-    check: ("any",) | ("absent",) | ("is", obj) | ("equal", value) | ("type", cls) | ("seq", cls, length)
-           | ("dict", cls, keys) | ("array", dtype, ndim, extents, layout, writeable)
+    check: ("any",) | ("absent",) | ("is", obj) | ("equal", value) | ("type", cls)
+           | ("seq", cls, length) | ("dict", cls, keys)
+           | ("array", dtype, ndim, extents, layout, writeable)
            | ("scalar", "f" | "i" | "b" | "c") | ("npscalar", dtype)
     Extents: exact, or -1 for two or more, or -2 for any. Layout: as describe_array gives it;
     without its order text, any order and any merging of axes will do.
@@ -258,8 +260,8 @@ cdef class Entry:
         elif kind in ("tuple", "list"):
             tree.branch = Branch.tuple if kind == "tuple" else Branch.list
             children = spec[1]
-        elif kind == "namedtuple":
-            tree.branch = Branch.named_tuple
+        elif kind in ("namedtuple", "applied"):
+            tree.branch = Branch.named_tuple if kind == "namedtuple" else Branch.applied
             tree.object = self._keep(spec[1])
             children = spec[2]
         elif kind in ("dict", "dataclass"):

@@ -58,6 +58,8 @@ PyObject* make_container(const Tree& tree, PyObject* items) {
   switch (tree.branch) {
     case Branch::list:
       return PySequence_List(items);
+    case Branch::applied:
+      return PyObject_CallObject(tree.object, items);
     case Branch::named_tuple:
       return make_named_tuple(tree.object, items);
     case Branch::dict:

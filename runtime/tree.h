@@ -16,6 +16,7 @@ enum class Branch : unsigned char {
   tuple,
   list,
   named_tuple,  // of class `object`
+  applied,      // what the function `object` gives for the children
   dict,         // of class `object` with the keys `names`
   dataclass,    // of class `object`, made without __init__; attributes `names`
 };

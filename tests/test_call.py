@@ -169,6 +169,33 @@ def test_long_scans() -> None:
     compare(lambda x: (np.cumsum(x, 1), np.cumsum(x, 0), np.cumsum(x.T, 0), np.cumsum(x)), x)
 
 
+def selections(x: Any) -> Any:
+    m = x > 0
+    i, j = np.nonzero(m)
+    y = np.exp(x)
+    y[np.where(x < 0)] = 0.0
+    picked = x[m]
+    picked *= 2
+    return picked, i, {"rows": x[m[:, 0]] + 1.0}, np.flatnonzero(x[0] > 0), y, x[i, j].sum()
+
+
+@pytest.mark.parametrize("backend", [None, "numpy"])
+def test_results_whose_size_depends_on_values(backend: str | None) -> None:
+    jitted = compare(selections, X, backend=backend)
+    for x in (-np.abs(X), np.abs(X)):
+        assert_equal_numpy(jitted(x), selections(x), bound=1e-13)
+    assert jitted.cache_info()["whole"] == 3
+
+
+def test_a_selection_beside_a_gradient() -> None:
+    def loss(x: Any) -> Any:
+        return np.sum(x[x > 0] ** 2), x[x < 0]
+
+    found, rest = npjit.grad(loss, has_aux=True)(X)
+    np.testing.assert_array_equal(found, np.where(X > 0, 2 * X, 0))
+    np.testing.assert_array_equal(rest, X[X < 0])
+
+
 def test_an_index_out_of_range() -> None:
     def reads(x: Any, i: Any) -> Any:
         x += 1.0
@@ -199,6 +226,21 @@ def test_the_functions_own_handler_runs() -> None:
     np.testing.assert_array_equal(out, [2.0, 7.0])
     assert jitted.cache_info()["whole"] == 1
     assert jitted.cache_info()["numpy"] == 1
+
+
+def test_an_unused_result_may_still_raise() -> None:
+    def is_definite(a: Any) -> Any:
+        try:
+            np.linalg.cholesky(a)
+            np.linalg.eigh(a)
+            return True, np.sum(a)
+        except np.linalg.LinAlgError:
+            return False, np.sum(a)
+
+    jitted = npjit.jit(is_definite)
+    assert jitted(np.eye(3)) == (True, 3.0)
+    assert jitted(-np.eye(3)) == (False, -3.0)
+    assert jitted.cache_info()["whole"] == 1
 
 
 def test_numpys_own_error() -> None:

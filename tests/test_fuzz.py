@@ -1,4 +1,5 @@
-"""A little of the fuzzer on every run: random programs give what NumPy gives. `python -m tests.fuzz` runs more."""
+"""A little of the fuzzer on every run: random programs give what NumPy gives. `python -m
+tests.fuzz` runs more."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from npjit.core.graph import Block, Graph, Node, SizeSource, TensorType, Weight
 from npjit.core.size import Size, Var, var
 from npjit.core.tolerance import assert_equal_numpy
 from npjit.ops import kinds
+from npjit.ops.cell import Cell
 from npjit.ops.errors import pop_trace, push_trace
 from npjit.ops.namespace import traced_namespace
-from npjit.ops.cell import Cell
 from npjit.ops.tracer import Tracer, as_node
 
 

@@ -22,6 +22,7 @@ from npjit.frontend.capture import Capture, Policy
 from npjit.frontend.objects import TracedObject, real_class
 from npjit.frontend.outside import Outside
 from npjit.ops.errors import NotCaptured, pop_trace, push_trace
+from npjit.ops.masks import Selected
 from npjit.ops.symint import SymInt
 from npjit.ops.tracer import Tracer
 
@@ -105,6 +106,8 @@ def _delivered(capture: Capture, result: Any, evaluate: Evaluator) -> Any:
     for n in capture.block.nodes:
         if n.op.kind is Kind.CHECK:
             evaluate.check(n)
+        elif n.op.raises:
+            evaluate(n)
     writes = [(position, evaluate(node)) for position, node in capture.writes()]
     for position, _ in writes:
         if not capture.inputs[position].value.flags.writeable:
@@ -122,6 +125,8 @@ def _answer(value: Any, evaluate: Evaluator) -> Any:
     if type(value) is Tracer:
         found = weighed(evaluate(value.node), value.weight)
         return np.asarray(found) if value.weight is Weight.ARRAY else found
+    if type(value) is Selected:
+        return evaluate(value.whole.node)[evaluate(value.mask)]
     kind = kind_of(value)
     is_object = isinstance(value, TracedObject)
     if kind in ("leaf", "none"):

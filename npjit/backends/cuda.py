@@ -38,7 +38,7 @@ def cupy() -> Any:
         import cupy as found
     except ImportError as e:
         raise MissingCupy(
-            "CUDA needs CuPy: pip install npjit[cuda12] or npjit[cuda13], whichever the driver is for"
+            "CUDA needs CuPy: pip install npjit[cuda12] or npjit[cuda13], as the driver wants"
         ) from e
     return found
 

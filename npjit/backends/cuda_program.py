@@ -56,8 +56,9 @@ from npjit.schedule.plan import (
 
 _HOLDS = {"==": operator.eq, "!=": operator.ne, "<=": operator.le, "<": operator.lt}
 _BOOL, _INDEX = np.dtype("?"), np.dtype("i8")
-# prepared trips of loops that are kept for the next call
+# prepared trips of loops, and sets of sizes, that are kept for the next call
 _KEPT = 4096
+_SIZES_KEPT = 512
 
 
 class CheckFailed(Exception):
@@ -118,10 +119,14 @@ class Program:
 
     def fits(self, inputs: Sequence[Any]) -> bool:
         """Whether the plan is made for such sizes."""
-        known = tuple(v.shape if hasattr(v, "shape") else v for v in inputs)
+        known = (
+            *[inputs[i] for i in self._ints],
+            *[(inputs[i].shape, inputs[i].strides) for i in self._arrays],
+        )
         found = self._fitting.get(known)
         if found is None:
-            found = self._fitting[known] = guards_hold(self.plan, bind(self.plan, inputs))
+            found = guards_hold(self.plan, bind(self.plan, inputs))
+            keep(self._fitting, known, found)
         return found
 
     def written_inputs(self) -> list[int]:
@@ -149,7 +154,8 @@ class Program:
         known = tuple(key)
         instance = self._instances.get(known)
         if instance is None:
-            instance = self._instances[known] = self.instance(inputs)
+            instance = self.instance(inputs)
+            keep(self._instances, known, instance)
         results = [device.empty(*spec) for spec in instance.outputs]
         bases = addresses + [device.address(r) for r in results]
         held, arena = device.allocate(instance.arena) if instance.arena else (None, 0)
@@ -325,6 +331,13 @@ def guards_hold(plan: Plan, values: dict[Var, Size]) -> bool:
     """Whether sizes are those that a plan is made for."""
     sizes = Sizes(values)
     return all(_HOLDS[g.relation](sizes.value(g.a), sizes.value(g.b)) for g in plan.guards)
+
+
+def keep(table: dict[Any, Any], key: Any, value: Any) -> None:
+    """Enter a value, in place of all others when there are too many."""
+    if len(table) >= _SIZES_KEPT:
+        table.clear()
+    table[key] = value
 
 
 def scalar_words(value: Any) -> list[int]:

@@ -37,12 +37,13 @@ def blur(x):
 
 def least(f: Callable[[], Any]) -> float:
     """The shortest of the calls that fit into half a second, three at least."""
-    times: list[float] = []
-    while len(times) < 3 or sum(times) < 0.5:
+    best, total, count = float("inf"), 0.0, 0
+    while count < 3 or total < 0.5:
         start = time.perf_counter()
         f()
-        times.append(time.perf_counter() - start)
-    return min(times)
+        elapsed = time.perf_counter() - start
+        best, total, count = min(best, elapsed), total + elapsed, count + 1
+    return best
 
 
 def compare(f: Callable[..., Any], arguments: tuple[np.ndarray, ...]) -> Comparison:

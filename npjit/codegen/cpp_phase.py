@@ -136,6 +136,7 @@ class PhasePrinter:
         self.level: dict[int, int] = dict(levels.earlier)
         self.out = Statements()
         self._ends: dict[tuple[tuple[Bound, ...], Size], str] = {}
+        self._rows: dict[str, str] = {}
         self._stored = {i.access.buffer for _, i in phase.body if isinstance(i, Store)}
 
     def print(self) -> Statements:
@@ -239,9 +240,10 @@ class PhasePrinter:
 
     def _load(self, number: int, instr: Load) -> list[str]:
         held = self._held(instr.within, self.level[number])
+        fixed = self._fixed(instr.within, self.level[number])
         texts = [
             f"nj_truth({e})" if instr.dtype.kind == "b" else e
-            for e in self._elements(instr.access, instr.dtype)
+            for e in self._elements(instr.access, instr.dtype, fixed)
         ]
         if held and is_complex(instr.dtype):
             held = f"nj_held({held})"
@@ -254,13 +256,10 @@ class PhasePrinter:
         of comparisons do not mix well with single booleans.
         """
         vector = self.levels.vector
-        at = -1 if vector is None else self.levels.of_axis(vector)
-        fixed = tuple(b for b in within if self.levels.of_axis(b.axis) < at)
-        if vector is None or level < at:
-            return condition(within)
+        fixed = self._fixed(within, level)
         along = next((b for b in within if b.axis == vector), None)
         others = [b for b in within if b not in fixed and b is not along]
-        if not fixed and (others or along is None):
+        if vector is None or (not fixed and (others or along is None)):
             return condition(within)
         hi = self.values.kernel.axes[vector].extent if along is None else along.hi
         end = self._end(fixed, hi) if fixed else size(hi)
@@ -274,6 +273,17 @@ class PhasePrinter:
             self.out.held.add(Held(text, low, end))
         return text
 
+    def _fixed(self, within: Sequence[Bound], level: int) -> tuple[Bound, ...]:
+        """The bounds that do not vary along the vector loop, for a statement in it at `level`."""
+        vector = self.levels.vector
+        if vector is None or level < self.levels.of_axis(vector):
+            return ()
+        return tuple(b for b in within if self._is_fixed(b.axis))
+
+    def _is_fixed(self, axis: int) -> bool:
+        vector = self.levels.vector
+        return vector is not None and self.levels.of_axis(axis) < self.levels.of_axis(vector)
+
     def _end(self, fixed: tuple[Bound, ...], hi: Size) -> str:
         """A variable that is `hi` where the fixed bounds hold, else 0."""
         name = self._ends.get((fixed, hi))
@@ -285,26 +295,53 @@ class PhasePrinter:
             self.out.levels[level].append(text)
         return name
 
+    def _row(
+        self, fixed: tuple[Bound, ...], strides: Sequence[tuple[int, Size]], offset: Size
+    ) -> str:
+        """A variable that is the vector loop's first element; without the offset where the fixed
+        bounds fail.
+
+        A masked load reads nothing there, but costs a hundred times as much at an address that is
+        not mapped, such as one outside of the array. A row that stays the same for all rows would
+        be slower too: it often has the low address bits of a store that is still under way.
+        """
+        own = " + ".join(_product(stride, f"x{axis}") for axis, stride in strides) or "0"
+        shifted = own if offset == 0 else f"{own} + {size(offset)}"
+        text = f"{condition(fixed)} ? {shifted} : nj_size_max({own}, 0);"
+        name = self._rows.get(text)
+        if name is None:
+            name = f"row{self.phase.body[0][0]}_{len(self._rows)}"
+            self._rows[text] = name
+            axes = [*(b.axis for b in fixed), *(axis for axis, _ in strides)]
+            level = max(self.levels.of_axis(axis) for axis in axes)
+            self.out.levels[level].append(f"const i64 {name} = {text}")
+        return name
+
     def _store(self, instr: Store) -> list[str]:
         dtype = self.values.dtype(instr.value)
         places = self._elements(instr.access, dtype)
         return [f"{e} = {v};" for e, v in zip(places, self._all(instr.value), strict=True)]
 
-    def _elements(self, access: Access, dtype: DType) -> list[str]:
+    def _elements(self, access: Access, dtype: DType, fixed: tuple[Bound, ...] = ()) -> list[str]:
         """The memory of an element: one lvalue, or one for each plane."""
-        index = self._index(access)
+        index = self._index(access, fixed)
         if not is_complex(dtype):
             return [f"mem{access.buffer}[{index}]"]
         doubled = "" if index == "0" else f"2 * ({index}) + "
         return [f"mem{access.buffer}[{doubled}{part}]" for part in (0, 1)]
 
-    def _index(self, access: Access) -> str:
+    def _index(self, access: Access, fixed: tuple[Bound, ...] = ()) -> str:
         is_row = self.values.kernel.buffers[access.buffer].role == "row"
-        parts = [_product(stride, f"x{axis}") for axis, stride in access.strides if stride != 0]
+        strides = [(axis, stride) for axis, stride in access.strides if stride != 0]
+        start: list[str] = []
+        if fixed:
+            start = [self._row(fixed, [s for s in strides if self._is_fixed(s[0])], access.offset)]
+            strides = [s for s in strides if not self._is_fixed(s[0])]
+        parts = [_product(stride, f"x{axis}") for axis, stride in strides]
         parts += [_product(stride, self.values.whole(value)) for value, stride in access.gathers]
-        if access.offset != 0 or not parts:
+        if not fixed and (access.offset != 0 or not parts):
             parts.append(size(access.offset))
-        index = " + ".join(parts)
+        index = " + ".join(start + parts)
         if is_row and self.levels.row_scale:
             return f"({index}) * {self.levels.row_scale} + {self.levels.row_lane}"
         return index
@@ -334,7 +371,8 @@ def row_text(op: Op, instr: Apply, dtypes: Sequence[DType]) -> str | tuple[str, 
 
 
 def condition(within: Sequence[Bound]) -> str:
-    """Whether all bounds hold; empty for none. An && would be a branch, which keeps a loop scalar."""
+    """Whether all bounds hold; empty for none. An && would be a branch, which keeps a loop
+    scalar."""
     parts = []
     for b in within:
         if b.lo != 0:

@@ -18,11 +18,12 @@ from contextlib import AbstractContextManager
 
 from npjit.codegen.cpp_kernel import word_type
 from npjit.codegen.cpp_phase import Statements, Values
-from npjit.codegen.cpp_reduce import ArgFold, Fold, fold
+from npjit.codegen.cpp_reduce import ArgFold, Fold, MomentsFold, fold
 from npjit.codegen.cpp_text import Writer
 from npjit.codegen.cpp_types import factor, is_complex, size, stored
 from npjit.codegen.cuda_lanes import LanePrinter, Moves
 from npjit.codegen.cuda_launch import Configured, Request, Slot
+from npjit.codegen.cuda_moments import take_into_run
 from npjit.core.size import product
 from npjit.schedule.kernel import Kernel, Phase, Store, extents
 
@@ -177,11 +178,17 @@ class CudaPrinter:
                 w.lines(f"o.{c} = nj_shuffle(mask, {c}, distance);" for _, c in cells)
                 w.line("return o;")
 
-    def takes(self, folds: Sequence[Fold], phase: Phase, place: str) -> list[str]:
-        """Statements that fold a lane's values into the struct at `place`."""
+    def takes(
+        self, folds: Sequence[Fold], phase: Phase, place: str, in_run: bool = False
+    ) -> list[str]:
+        """Statements that fold a lane's values into the struct at `place`, or into the struct of
+        a run there."""
         lines: list[str] = []
         for f in folds:
-            names = [f"{place}.{cell}" for _, cell in f.cells]
+            if in_run and isinstance(f, MomentsFold):
+                lines += take_into_run(f, place)
+                continue
+            names = [f"{place}.{'rest.' if in_run else ''}{cell}" for _, cell in f.cells]
             lines += f.take(names, f.items(f"(i64)({self.position(phase.axes)})"))
         return ["if (count.has(lane)) {", *lines, "}"] if lines else []
 

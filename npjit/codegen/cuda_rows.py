@@ -21,6 +21,7 @@ from npjit.codegen.cpp_types import factor, stored
 from npjit.codegen.cuda_kernel import BLOCK
 from npjit.codegen.cuda_lanes import LanePrinter, levels_of
 from npjit.codegen.cuda_launch import Configured, Request, Start, power, up, widest
+from npjit.codegen.cuda_moments import has_moments, run_struct
 from npjit.codegen.cuda_steps import RUN, Step, StepsPrinter
 from npjit.schedule.kernel import Phase
 
@@ -49,6 +50,8 @@ class RowsPrinter(StepsPrinter):
         struct = f"{self.name}_fold{step.number}"
         if folds:
             self.fold_struct(struct, folds)
+        if has_moments(folds):
+            run_struct(w, struct, folds)
         self.note(step, folds)
         bounds = f"LANES > {BLOCK} ? LANES : {BLOCK}"
         with self.function(f"_{step.number}", ", i32 LANES", bounds, self.scratch()):
@@ -91,10 +94,12 @@ class RowsPrinter(StepsPrinter):
         )
         w.line("const idx step = (idx)gridDim.y * LANES;")
         w.line("idx chunk = (idx)blockIdx.y * LANES + place;")
-        into = f", {struct}& part" if folds else ""
+        in_run = has_moments(folds)
+        run, done = (f"{struct}_run", "part.done()") if in_run else (struct, "part")
+        into = f", {run}& part" if folds else ""
         with w.block(f"const auto body = [&](auto count, idx chunk{into})", "};"):
             self.decode_chunk(phase.axes, "chunk", chunks)
-            self.lanes(loop.out, loop.moves, last, (), self.takes(folds, phase, "part"))
+            self.lanes(loop.out, loop.moves, last, (), self.takes(folds, phase, "part", in_run))
         if not folds:
             with w.block("for (; chunk < chunks; chunk += step)"):
                 w.line("body(nj_full(), chunk);")
@@ -102,29 +107,29 @@ class RowsPrinter(StepsPrinter):
             w.line(f"{struct} total;")
             w.line("total.start();")
             with w.block("while (chunk < chunks)"):
-                w.line(f"{struct} part;")
+                w.line(f"{run} part;")
                 w.line("part.start();")
                 w.line(f"const idx stop = nj_size_min(chunks, chunk + {RUN} * step);")
                 w.line("#pragma unroll 4")
                 with w.block("for (; chunk < stop; chunk += step)"):
                     w.line("body(nj_full(), chunk, part);")
-                w.line("total.take(part);")
+                w.line(f"total.take({done});")
         if not others:
-            self._tail(last, folds, struct)
+            self._tail(last, folds, run, done)
 
     def _product(self, axes: Sequence[int]) -> str:
         return f"({self.items(axes)})"
 
-    def _tail(self, last: int, folds: Sequence[Fold], struct: str) -> None:
+    def _tail(self, last: int, folds: Sequence[Fold], run: str, done: str) -> None:
         """The lanes behind the last full pack."""
         w = self.writer
         w.line(f"const i32 left = (i32)({self.extent(last)} - chunks * V);")
         with w.block("if (chunk == chunks && left > 0)"):
             if folds:
-                w.line(f"{struct} part;")
+                w.line(f"{run} part;")
                 w.line("part.start();")
                 w.line("body(nj_some{left}, chunk, part);")
-                w.line("total.take(part);")
+                w.line(f"total.take({done});")
             else:
                 w.line("body(nj_some{left}, chunk);")
 

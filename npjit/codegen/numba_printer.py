@@ -94,8 +94,8 @@ class _Run:
         for g in self.plan.guards:
             self.line(f"if not {self.size(g.a)} {g.relation} {self.size(g.b)}:")
             self.line("    raise PlanStopped(0)")
-        for i, spec in enumerate(self.plan.inputs):
-            if not spec.is_scalar:
+        for i, given in enumerate(self.plan.inputs):
+            if not given.is_scalar:
                 self.line(f"input{i}, first{i} = flat(inputs[{i}])")
         self._outputs()
         self.line(f"arena = np.empty(({self.size(self.plan.arena)}) // 64 * 64 + 64, np.uint8)")
@@ -108,17 +108,17 @@ class _Run:
                 self._call(step)
             elif isinstance(step, Check):
                 self._check(step)
-        fresh = [i for i, spec in enumerate(self.plan.outputs) if spec.kind == "fresh"]
+        fresh = [i for i, out in enumerate(self.plan.outputs) if out.kind == "fresh"]
         self.line(f"return [{', '.join(f'result{i}' for i in fresh)}]")
         return "\n".join(self.lines) + "\n"
 
     def _outputs(self) -> None:
-        for i, spec in enumerate(self.plan.outputs):
-            if spec.kind == "fresh":
-                order = spec.perm or tuple(range(len(spec.shape)))
-                stored = self._shape(tuple(spec.shape[a] for a in order))
+        for i, out in enumerate(self.plan.outputs):
+            if out.kind == "fresh":
+                order = out.perm or tuple(range(len(out.shape)))
+                stored = self._shape(tuple(out.shape[a] for a in order))
                 back = tuple(sorted(range(len(order)), key=lambda k: order[k]))
-                self.line(f"memory{i} = np.empty({stored}, np.dtype({spec.dtype.str!r}))")
+                self.line(f"memory{i} = np.empty({stored}, np.dtype({out.dtype.str!r}))")
                 self.line(f"result{i} = memory{i}.transpose({back})")
                 self.line(f"output{i} = memory{i}.reshape(-1)")
 

@@ -325,10 +325,11 @@ def nested_graphs(n: Node) -> list[Graph]:
 
 
 def may_stop(n: Node) -> bool:
-    """Whether a check can fail here, so that the node stays though nobody uses its value."""
+    """Whether a check can fail here, or a row raise, so that the node stays though nobody uses its
+    value."""
     if n.op.kind in CONTROL:
         return any(may_stop(m) for g in nested_graphs(n) for m in g.nodes)
-    return n.op.kind is Kind.CHECK
+    return n.op.kind is Kind.CHECK or n.op.raises
 
 
 def reachable(roots: Iterable[Node]) -> set[Node]:

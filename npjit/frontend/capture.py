@@ -135,7 +135,7 @@ class TracedBlock(Block):
         try:
             with np.errstate(all="ignore"):
                 return graph.run(*[i.value for i in inputs])[0]
-        except ArithmeticError:
+        except (ArithmeticError, ValueError):
             return None
 
     def c_ordered(self, node: Node) -> bool:

@@ -94,7 +94,7 @@ def _end(block: Block, value: Any) -> Any:
 def make_zip(block: Block, *args: Any, **kwargs: Any) -> Any:
     """zip() of traced code."""
     if kwargs or not any(_is_lazy(a) for a in args):
-        return zip(*args, **kwargs)
+        return zip(*args, **kwargs)  # noqa: B905 (strict is in kwargs)
     parts = [items_of(block, a) for a in args]
     if any(p is None for p in parts):
         return zip(*args, strict=False)

@@ -137,9 +137,9 @@ class Stager:
             initial = self.state.leaves[k]
             if is_array(initial):
                 return True  # without a trip the name stands for the array from before
-            if carry.type is not None and not carry.type.shape:
-                if initial is UNDEFINED or type_of(self.block, initial) != carry.type:
-                    return True
+            is_scalar = carry.type is not None and not carry.type.shape
+            if is_scalar and (initial is UNDEFINED or type_of(self.block, initial) != carry.type):
+                return True
         return False
 
     def _position_of(self, attempt: Attempt, inputs: Inputs, cell: Any) -> int | None:

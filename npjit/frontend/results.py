@@ -10,6 +10,7 @@ Leaves are numbers of `results.leaves`: a graph output ("fresh", k), a view of a
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +25,8 @@ from npjit.frontend.capture import Capture
 from npjit.frontend.containers import TracedDict, TracedList
 from npjit.frontend.objects import MadeObject, ObjectProxy, real_class
 from npjit.ops import build
-from npjit.ops.cell import Cell
 from npjit.ops.errors import NotCaptured
+from npjit.ops.masks import Selected
 from npjit.ops.sharing import Reshaped, family_of, root_of
 from npjit.ops.symint import SymInt
 from npjit.ops.tracer import Tracer, as_node, is_traced
@@ -65,6 +66,11 @@ class Results:
             return self._leaf(value)
         if type(value) is SymInt:
             return self._fresh(build.size_node(self.capture.block, value.size))
+        if type(value) is Selected:
+            # how many elements there are is known when they have been computed
+            self._once(value)
+            parts = [self._fresh(n) for n in (value.whole.node, value.mask)]
+            return ("applied", operator.getitem, parts)
         if type(value) in (TracedDict, TracedList):
             return ("step", value.step)
         if type(value) is ObjectProxy:

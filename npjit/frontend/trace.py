@@ -116,8 +116,8 @@ def _finish(capture: Capture, npositional: int, kwnames: tuple[str, ...], result
 
 
 def _put_checks_first(capture: Capture) -> None:
-    """When a check fails the call runs again as NumPy, and no argument may have been changed: where all checks come
-    before the first write, nothing has to be saved for that."""
+    """When a check fails the call runs again as NumPy, and no argument may have been changed: where
+    all checks come before the first write, nothing has to be saved for that."""
     block = capture.block
     checks = [n for n in block.nodes if n.op.kind is Kind.CHECK or n.op.raises]
     if not checks or not capture.writes():

@@ -56,7 +56,7 @@ def same(a: Any, b: Any) -> bool:
         return a.weight is not Weight.ARRAY and a.node is b.node
     if type(a) is SymInt:
         return bool(a.size == b.size)
-    if isinstance(a, _NUMBERS) or isinstance(a, np.generic):
+    if isinstance(a, (_NUMBERS, np.generic)):
         return np.asarray(a).tobytes() == np.asarray(b).tobytes() if a is not None else True
     return isinstance(a, (str, bytes, np.dtype)) and bool(a == b)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from npjit.ops.gathering import get_at, set_at
-from npjit.ops.masks import get_masked, set_masked
+from npjit.ops.masks import Selected, get_masked, set_masked
 from npjit.ops.tracer import Tracer
 
 
@@ -27,4 +27,5 @@ def set_advanced(array: Tracer, key: Any, value: Any) -> None:
 
 def _has_mask(key: Any) -> bool:
     keys = key if isinstance(key, tuple) else (key,)
-    return any(type(k) is Tracer and k.dtype == np.bool_ for k in keys)
+    is_mask = (type(k) is Selected or (type(k) is Tracer and k.dtype == np.bool_) for k in keys)
+    return any(is_mask)

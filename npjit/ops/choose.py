@@ -18,10 +18,12 @@ from npjit.ops.tracer import Tracer, as_node, fresh
 
 
 @function(np.where)
-def where(condition: Any, *branches: Any) -> Tracer:
-    """np.where with three arguments."""
+def where(condition: Any, *branches: Any) -> Any:
+    """np.where."""
+    if not branches:
+        return np.nonzero(condition)
     if len(branches) != 2:
-        raise NotCaptured("np.where(mask): the size of the result depends on values")
+        raise ValueError("either both or neither of x and y should be given")
     block = find_block(condition, *branches)
     test = build.cast(block, as_node(block, condition), build.BOOL)
     nodes = [as_node(block, b) for b in branches]

@@ -23,7 +23,7 @@ from npjit.ops.kinds import ROWS
 def _parse(spec: str) -> tuple[Op, tuple[int, ...], Any]:
     name, wanted, params = spec.split(" ", 2)
     values = eval(params, {"__builtins__": {}, "Gather": Gather})
-    return ROWS[name], tuple(map(int, wanted.split(","))), values
+    return ROWS[name], tuple(int(k) for k in wanted.split(",") if k), values
 
 
 def compute(
@@ -31,7 +31,10 @@ def compute(
 ) -> None:
     """Evaluate a row's reference meaning from arrays into arrays."""
     op, wanted, params = _parse(spec)
-    node = SimpleNamespace(params=params, dtype=results[0].dtype, shape=results[0].shape)
+    first = results[0] if results else None
+    node = SimpleNamespace(
+        params=params, dtype=getattr(first, "dtype", None), shape=getattr(first, "shape", None)
+    )
     made = op.evaluate(node, *arguments)
     parts = made if isinstance(made, (tuple, list)) else (made,)
     for k, target in zip(wanted, results, strict=True):

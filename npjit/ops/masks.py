@@ -2,10 +2,11 @@
 runs, so what is kept is the whole array with the mask beside it.
 
 A `Selected` takes part in elementwise operations with numbers and with other selections by the same
-mask, can be reduced, and can be stored back through that mask. Anything else ends the trace.
+mask, can be reduced, stored back through that mask, and returned. Anything else ends the trace.
 
     z[m] = z[m] ** 2 + c[m]     ->  where(m, z ** 2 + c, z)
     x[m].sum()                  ->  sum(x, where=m)
+    np.nonzero(m)[0]            ->  arange(n)[m]
 """
 
 from __future__ import annotations
@@ -46,11 +47,13 @@ class Selected(NDArrayOperatorsMixin):
 
     # Tracers leave operations with selections to the selection
     takes_over = True
-    __slots__ = ("mask", "whole")
+    __slots__ = ("axis", "mask", "whole")
 
-    def __init__(self, whole: Node, mask: Node, block: Block) -> None:
+    def __init__(self, whole: Node, mask: Node, block: Block, axis: int | None = None) -> None:
         self.whole = fresh(block, whole)
         self.mask = mask
+        # the elements are their own positions along this axis of the mask
+        self.axis = axis
 
     @property
     def __class__(self) -> type:  # type: ignore[override]
@@ -91,7 +94,7 @@ class Selected(NDArrayOperatorsMixin):
         same = np.can_cast(made.dtype, target.dtype, "same_kind")
         if type(target) is not Selected or target.mask is not self.mask or not same:
             raise NotCaptured("out= of an operation on x[mask]")
-        target.whole = made.whole.astype(target.dtype)
+        target.whole, target.axis = made.whole.astype(target.dtype), None
         return target
 
     def __pow__(self, exponent: Any) -> Any:
@@ -188,7 +191,7 @@ def _spread(block: Block, mask: Node, rank: int) -> Node:
 def _split(array: Tracer, key: Any) -> tuple[Tracer, Node]:
     """The array after the key's basic part, and the mask, which covers its leading axes."""
     block = array.block
-    keys = list(key) if isinstance(key, tuple) else [key]
+    keys = _with_masks(block, list(key) if isinstance(key, tuple) else [key])
     places = [i for i, k in enumerate(keys) if type(k) is Tracer and k.dtype == np.bool_]
     place = places[0]
     mask = as_node(block, keys[place])
@@ -218,6 +221,21 @@ def _whole(target: Tracer, mask: Node) -> Node:
     return build.same_shape(target.block, target.node, shape)
 
 
+def _with_masks(block: Block, keys: list[Any]) -> list[Any]:
+    """The keys, the positions that `nonzero` gives as the mask itself."""
+    places = [i for i, k in enumerate(keys) if type(k) is Selected]
+    if not places:
+        return keys
+    run = keys[places[0] : places[-1] + 1]
+    mask = run[0].mask
+    in_order = all(
+        type(k) is Selected and k.mask is mask and k.axis == d for d, k in enumerate(run)
+    )
+    if not in_order or len(run) != len(mask.shape):
+        raise NotCaptured(_REASON)
+    return [*keys[: places[0]], fresh(block, mask), *keys[places[-1] + 1 :]]
+
+
 def get_masked(array: Tracer, key: Any) -> Selected:
     """array[key] for a key with a computed mask."""
     target, mask = _split(array, key)
@@ -241,6 +259,29 @@ def set_masked(array: Tracer, key: Any, value: Any) -> None:
     target.require_writable()
     chosen = build.select(block, _spread(block, mask, target.ndim), new, _whole(target, mask))
     target.write(chosen)
+
+
+@function(np.nonzero, "nonzero")
+def nonzero(a: Any) -> tuple[Selected, ...]:
+    """np.nonzero."""
+    array = as_array(find_block(a), a)
+    if not array.ndim:
+        raise ValueError("Calling nonzero on 0d arrays is not allowed.")
+    block = array.block
+    mask = build.cast(block, array.node, build.BOOL)
+    found = []
+    for d, n in enumerate(mask.shape):
+        line = build.iota(block, n)
+        others = [i for i in range(len(mask.shape)) if i != d]
+        along = build.view(block, line, views.expand(line.shape, others))
+        found.append(Selected(build.stretch(block, along, mask.shape), mask, block, d))
+    return tuple(found)
+
+
+@function(np.flatnonzero)
+def flatnonzero(a: Any) -> Selected:
+    """np.flatnonzero."""
+    return nonzero(ravel(as_array(find_block(a), a)))[0]
 
 
 @function(np.putmask)

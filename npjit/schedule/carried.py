@@ -14,11 +14,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from npjit.core.control import Cond, Loop, While
 from npjit.core.graph import Block, Graph, Node, TensorType, Weight, rebuild
 from npjit.core.op import CONTROL, Kind, Op
 
-STORAGE = Op("storage", Kind.CELL, lambda n, *a: a[0], fresh=True)
+STORAGE = Op(
+    "storage", Kind.CELL, lambda n, *a: a[0] if a else np.zeros(n.shape, n.dtype), fresh=True
+)
 _INPUT = Op("input", Kind.INPUT, lambda n: None)
 # what runs as a step of its own and reads its arguments from memory
 _STEPS = CONTROL | {Kind.BIND, Kind.CHECK}

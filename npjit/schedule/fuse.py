@@ -316,7 +316,8 @@ class _Fuser:
         group = self.calls.pop(n, None) or walk.new_group(n)
         if group.step is None:
             group.step = n
-            group.results = (n,)
+            # of several results none is wanted: the call is made because it may raise
+            group.results = () if _has_several(n) else (n,)
             walk.home[n] = group
             self._complete_first(n)
             walk.load_all(n, uses)
@@ -385,6 +386,12 @@ class _Fuser:
                 uses.setdefault(g.find(), []).extend(rename(i, find) for i in indices)
             if len(uses) > 1:
                 self.walk.meet(n, uses)
+
+
+def _has_several(call: Node) -> bool:
+    """Whether a row's results come through RESULT nodes."""
+    types = call.op.types
+    return types is not None and len(types(call.params, *(a.type for a in call.args))) > 1
 
 
 def _drop_unread_roots(walk: Walk) -> None:

@@ -69,7 +69,8 @@ def _is_copy(kernel: Kernel) -> bool:
 
 
 def _takes_all(copy: Lowered, source: Memory) -> bool:
-    """Whether a copy takes every element of its source: the rest would have no room in the target."""
+    """Whether a copy takes every element of its source: the rest would have no room in the
+    target."""
     inside = {Var(f"s{i}", None): size for i, size in enumerate(copy.sizes)}
     extents = [substitute(a.extent, inside) for a in copy.kernel.axes]
     return product(extents) == product(source[0].shape)

@@ -51,8 +51,10 @@ def _ranks(n: Node, args: list[Ranks], layouts: Sequence[Layout]) -> Ranks:
         return tuple(r for axis, r in enumerate(args[0]) if axis not in n.params)
     if kind is Kind.ELEMENTWISE:
         return _elementwise_ranks(n, args)
-    if kind in (Kind.CELL, Kind.UPDATE, Kind.SCATTER) and any(r is not None for r in args[0]):
-        return args[0]
+    if kind in (Kind.CELL, Kind.UPDATE, Kind.SCATTER) and args:
+        if any(r is not None for r in args[0]):
+            return args[0]
+        return _c_ranks(n)
     if kind is Kind.PAD and _order(args[0]) == tuple(reversed(range(len(n.shape)))):
         return tuple(range(len(n.shape)))
     return _c_ranks(n)

@@ -16,7 +16,6 @@ from npjit.schedule.group import Labels
 from npjit.schedule.index import Index, Span
 from npjit.schedule.pull import arguments
 
-
 # expressions of more reads than this are not looked through
 MOST_READS = 256
 

@@ -117,7 +117,7 @@ class Scope:
         elif kind in CALLS:
             called = lower_call(group, labels, strides)
             memories = tuple(self._memory(n) for n in called.nodes)
-            results = memories[-len(called.step.results) :]
+            results = memories[len(called.step.arguments) :]
             self._push(called, Use(memories, frozenset(results)))
         else:
             source = group.step.args[0]

@@ -134,9 +134,7 @@ class Walk:
         for leader, leaders_at in leaders:
             # an earlier merge of this round may have renamed the axes
             first, second = (rename(i, self.labels.find) for i in (leaders_at, at))
-            reason = merge(
-                self.labels, leader.find(), g.find(), first, second, self._updates_agree
-            )
+            reason = merge(self.labels, leader.find(), g.find(), first, second, self._updates_agree)
             if not reason:
                 return ""
         return reason

@@ -45,11 +45,18 @@ def compile_functions(source: str, functions: Sequence[str], architecture: str) 
     built = BUILT / f"{key}.cubin"
     if not built.exists():
         BUILT.mkdir(parents=True, exist_ok=True)
-        built.write_bytes(_compile(source, functions, options))
+        built.write_bytes(_compile(source, functions, options)[0])
     return built.read_bytes()
 
 
-def _compile(source: str, functions: Sequence[str], options: Sequence[str]) -> bytes:
+def report(source: str, functions: Sequence[str], architecture: str) -> str:
+    """What the assembler says of registers, stack and shared memory."""
+    options = [f"--gpu-architecture={architecture}", "--ptxas-options=-v", *OPTIONS]
+    return _compile(source, functions, options)[1]
+
+
+def _compile(source: str, functions: Sequence[str], options: Sequence[str]) -> tuple[bytes, str]:
+    """Machine code and log."""
     nvrtc = library()
     program = ctypes.c_void_p()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"npjit.cu", 0, None, None)
@@ -57,14 +64,15 @@ def _compile(source: str, functions: Sequence[str], options: Sequence[str]) -> b
         nvrtc.nvrtcAddNameExpression(program, name.encode())
     given = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))
     failed = nvrtc.nvrtcCompileProgram(program, len(options), given)
+    log = _text(nvrtc, program)
     if failed:
-        raise CompileError(_text(nvrtc, program))
+        raise CompileError(log)
     size = ctypes.c_size_t()
     nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size))
     code = ctypes.create_string_buffer(size.value)
     nvrtc.nvrtcGetCUBIN(program, code)
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-    return code.raw
+    return code.raw, log
 
 
 def _text(nvrtc: Any, program: ctypes.c_void_p) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 import npjit
 from benches.gpu import workloads
+from npjit.codegen import cuda_launch
 from tests.cuda import fake_cupy
 
 
@@ -140,6 +141,15 @@ def test_conditions_are_read_from_the_device(cupy: Any) -> None:
     check(cupy, converge, normal(50))
 
 
+def test_wide_indices_give_the_same(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_launch, "_REACH", 1)
+    check(cupy, workloads.softmax, normal(5, 65))
+    check(cupy, standardise, normal(30, 66))
+    check(cupy, whole, np.abs(normal(3000)))
+    check(cupy, workloads.transpose_add, normal(40, 40), normal(40, 40))
+    check(cupy, workloads.pairwise, normal(50, 9), normal(60, 9))
+
+
 def mlp(w, x, y):
     return ((np.tanh(x @ w) - y) ** 2).mean()
 
@@ -218,3 +228,16 @@ def test_additions_at_indices(cupy: Any) -> None:
     )
     np.add.at(bins, index, values)
     np.testing.assert_allclose(given.get(), bins, rtol=1e-12, atol=1e-12)
+
+
+def spread(x):
+    return x.mean(), x.var(), x.std()
+
+
+@pytest.mark.parametrize("n", [1, 2, 1025, 70_001])
+def test_variances_of_numbers_far_from_zero(cupy: Any, n: int) -> None:
+    x = (normal(n) + 1000).astype("f4")
+    got = npjit.jit(spread, fullgraph=True)(cupy.asarray(x))
+    want = x.astype("f8")
+    np.testing.assert_allclose(got[1].get(), want.var(), rtol=1e-5, atol=1e-12)
+    np.testing.assert_allclose(got[2].get(), want.std(), rtol=1e-5, atol=1e-12)

@@ -1,6 +1,7 @@
 """The long run: `python -m tests.fuzz straight --examples 20000 --first 0 --seconds 500`.
 
-Prints every example that differs from NumPy, made small, and then how many ran, how, and why not compiled.
+Prints every example that differs from NumPy, made small, and then how many ran, how, and why not
+compiled.
 """
 
 from __future__ import annotations

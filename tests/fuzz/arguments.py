@@ -2,7 +2,8 @@
 
 In: a `random.Random`. Out: lines that bind the arguments' names, in the language of `make`:
 
-    argument_lines(random.Random(0), ["a", "b"])    ->  ["a = make('f8', (2, 17), 5, 'F')", "b = a[1:]"]
+    argument_lines(random.Random(0), ["a", "b"])
+        ->  ["a = make('f8', (2, 17), 5, 'F')", "b = a[1:]"]
 """
 
 from __future__ import annotations

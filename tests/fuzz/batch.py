@@ -1,7 +1,8 @@
 """Many programs in one translation unit: compiling them apart would take most of the time.
 
-In: programs. Out: for each a `Ran`: npjit's outcome with how its call ran, or the reason why it was not compiled. Every
-copy of the shared object has another number in place of MARK, which says whose functions it exports.
+In: programs. Out: for each a `Ran`: npjit's outcome with how its call ran, or the reason why it was
+not compiled. Every copy of the shared object has another number in place of MARK, which says whose
+functions it exports.
 """
 
 from __future__ import annotations
@@ -90,12 +91,12 @@ _CHECKING = frozenset([Kind.CHECK, *CONTROL])
 
 
 def _raises(program: Program, e: Exception) -> bool:
-    """Whether an exception met while tracing is the program's own; NumPy may be less strict with read-only arrays."""
+    """Whether an exception met while tracing is the program's own; NumPy may be less strict with
+    read-only arrays."""
+    if isinstance(e, NameError | ZeroDivisionError):
+        return True  # also in a branch that Python does not take
     plain = program.call(program.function()).error
-    if plain is not None:
-        return isinstance(e, type(plain))
-    # also in a branch that Python does not take
-    return isinstance(e, NameError | ZeroDivisionError) or "read-only" in str(e)
+    return isinstance(e, type(plain)) if plain is not None else "read-only" in str(e)
 
 
 def _place(e: BaseException) -> str:
@@ -148,7 +149,8 @@ def _load(waiting: dict[int, _Waiting], optimise: str, runs: list[Ran]) -> None:
 
 
 def _unit(texts: list[str], vector: Any) -> str:
-    """One unit: each program's functions in a namespace of its own, and two that choose among them."""
+    """One unit: each program's functions in a namespace of its own, and two that choose among
+    them."""
     parts = []
     for k, text in enumerate(texts):
         own = text.replace('extern "C" ', "")

@@ -1,4 +1,5 @@
-"""One random line of NumPy: each function gives a line for a `Writer`, or None when nothing fits."""
+"""One random line of NumPy: each function gives a line for a `Writer`, or None when nothing
+fits."""
 
 from __future__ import annotations
 
@@ -63,6 +64,9 @@ REDUCTIONS = [
     "amax",
     "amin",
 ]
+
+RANGES = ["5", "1, 7", "0, 10, 3", "5, 0, -1", "17", "0.0, 1.0, 0.25", "3.0"]
+CONVERSIONS = ["float", "int", "bool", "np.float32", "np.int64", "np.float64"]
 
 
 def is_value(value: Any) -> bool:
@@ -310,7 +314,7 @@ def created(w: Writer) -> str | None:
         f"np.zeros({shape}{dtype})",
         f"np.ones({shape}{dtype})",
         f"np.full({shape}, {number}{dtype})",
-        f"np.arange({rng.choice(['5', '1, 7', '0, 10, 3', '5, 0, -1', '17', '0.0, 1.0, 0.25', '3.0'])})",
+        f"np.arange({rng.choice(RANGES)})",
         f"np.linspace({number}, {rng.choice(['1', '3.5'])}, {rng.choice([1, 2, 5, 17])})",
         f"np.eye({rng.choice(['3', '4', '3, 4', '3, k=1'])})",
         "np.array([1.0, 2.0, 3.0])",
@@ -467,7 +471,7 @@ def cast(w: Writer) -> str | None:
     x = w.pick(is_value)
     rng = w.rng
     if np.ndim(w.values.get(x or "", 0)) == 0 and rng.random() < 0.5:
-        return f"{w.fresh()} = {rng.choice(['float', 'int', 'bool', 'np.float32', 'np.int64', 'np.float64'])}({x})"
+        return f"{w.fresh()} = {rng.choice(CONVERSIONS)}({x})"
     form = rng.choice(
         ["{0}.astype({1})", "{0}.astype({1})", "np.asarray({0}, {1})", "np.array({0}, dtype={1})"]
     )

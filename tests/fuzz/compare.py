@@ -1,8 +1,8 @@
 """Whether two outcomes are the same, as far as rounding allows.
 
-In: the program, plain NumPy's `Outcome` and npjit's. Out: "" or the first difference as text. Float values may differ by
-what the program's own noisy runs differ by; everything else (types, dtypes, shapes, memory order, aliasing,
-exceptions) is exact:
+In: the program, plain NumPy's `Outcome` and npjit's. Out: "" or the first difference as text. Float
+values may differ by what the program's own noisy runs differ by; everything else (types, dtypes,
+shapes, memory order, aliasing, exceptions) is exact:
 
     difference(program, plain, mine)    ->  "result[0]: dtype float32, not float64"
 """
@@ -103,7 +103,8 @@ def _facts(want: Any, got: Any) -> Iterator[tuple[str, Any, Any]]:
         yield "dtype", want.dtype, got.dtype
         yield "shape", want.shape, got.shape
     if isinstance(want, np.ndarray):
-        # a copy in place of a read-only view may well be written to; of stride 0: NumPy is changing its mind
+        # a copy in place of a read-only view may well be written to; of stride 0: NumPy is changing
+        # its mind
         yield (
             "writeable",
             True,
@@ -159,7 +160,8 @@ def _equal(a: Any, b: Any) -> Any:
 
 
 def _near(got: Any, want: Any, runs: list[Any]) -> Any:
-    """Where got lies within the noise around want, or the noise changes what kind of number it is."""
+    """Where got lies within the noise around want, or the noise changes what kind of number it
+    is."""
     if want.dtype.kind == "c":
         size = np.maximum(np.abs(want.real), np.abs(want.imag))
         spread = [_spread(p(want), [p(r) for r in runs], size) for p in (np.real, np.imag)]

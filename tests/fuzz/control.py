@@ -1,7 +1,8 @@
-"""Random programs with loops, branches, jumps, carried numbers and arrays, and writes through views.
+"""Random programs with loops, branches, jumps, carried numbers and arrays, and writes through
+views.
 
-In: a `random.Random`. Out: a `Program`. Lines are drawn by the kind of their names: `a b u v w` hold vectors, `A` a matrix,
-`s t q` numbers, `k m` ints, `i j` indices:
+In: a `random.Random`. Out: a `Program`. Lines are drawn by the kind of their names: `a b u v w`
+hold vectors, `A` a matrix, `s t q` numbers, `k m` ints, `i j` indices:
 
     control_program(random.Random(3))
 """

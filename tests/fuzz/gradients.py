@@ -176,7 +176,12 @@ def _loop(writer: Writer) -> None:
         [f"{s} = {s} * 0.5 + {x}[{i}]"],
         [f"{u}[i] = np.tanh({u}[i - 1]) + {x}[{i}]"],
         [f"{u}[i] += {u}[{i}] * 0.3", f"{s} = {s} + np.sum({u}[{i}] ** 2)"],
-        [f"if np.sum({x}[i]) > 0.2:", f"    {s} = {s} * np.sum({x}[{i}])", "else:", f"    {s} = {s} - 1"],
+        [
+            f"if np.sum({x}[i]) > 0.2:",
+            f"    {s} = {s} * np.sum({x}[{i}])",
+            "else:",
+            f"    {s} = {s} - 1",
+        ],
         [f"{u} = {u} * 0.5 + np.sin({x})", f"{s} = {s} + np.sum({u}) * 0.1"],
         [f"if {s} > 2:", "    break", f"{s} = {s} + np.sum({x}[{i}] ** 2)"],
     ]
@@ -199,7 +204,9 @@ def _loop(writer: Writer) -> None:
         writer.names.append(name)
 
 
-def gradient_difference(program: Program, mine: Outcome, loss: Callable[..., Any] | None = None) -> str:
+def gradient_difference(
+    program: Program, mine: Outcome, loss: Callable[..., Any] | None = None
+) -> str:
     """Where a gradient for all arguments is not what differences of `loss` (f itself) say."""
     if mine.error is not None:
         return f"exception {mine.error!r}"

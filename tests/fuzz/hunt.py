@@ -1,7 +1,8 @@
-"""Running many examples, in child processes: a crash of compiled code is found like any other difference.
+"""Running many examples, in child processes: a crash of compiled code is found like any other
+difference.
 
-In: a `Part` and a range of seeds. Out: printed findings, each with the smallest program that still shows it, and a
-`Tally`.
+In: a `Part` and a range of seeds. Out: printed findings, each with the smallest program that still
+shows it, and a `Tally`.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from tests.fuzz.straight import straight_program
 BATCH = 50
 PATIENCE = 300.0
 SHRINKING = 25.0
-# differences that are counted, but not hunted: equal values in another memory order, or as another kind of number where
-# the path taken decides between Python's and NumPy's
+# differences that are counted, but not hunted: equal values in another memory order, or as another
+# kind of number where the path taken decides between Python's and NumPy's
 LESSER = ("memory order", "kind of number")
 # so many findings that begin alike are made small and shown
 SHOWN = 2

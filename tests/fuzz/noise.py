@@ -1,7 +1,8 @@
 """How much rounding matters to a program: its inexact operations made to err a little, at random.
 
-`make_noisy(size)` is a function (name, function, *args) that calls the function and moves float results by about `size`
-roundings, for names that are not exact; sums and products of many numbers also get inputs that err by one rounding.
+`make_noisy(size)` is a function (name, function, *args) that calls the function and moves float
+results by about `size` roundings, for names that are not exact; sums and products of many numbers
+also get inputs that err by one rounding.
 """
 
 from __future__ import annotations
@@ -116,7 +117,8 @@ def _any_zero(value: Any, rng: Any) -> Any:
 
 
 def _sizes(values: Any, rng: Any) -> Any:
-    """The numbers themselves; of complex ones a turned copy, for either part may lose what the other holds."""
+    """The numbers themselves; of complex ones a turned copy, for either part may lose what the
+    other holds."""
     if values.dtype.kind != "c":
         return values
     return np.abs(values) * np.exp(2j * np.pi * rng.random(values.shape))

@@ -1,9 +1,10 @@
 """A random program: source text, and what plain NumPy makes of it.
 
-In: lines. Out: `Program(setup, body)`, whose `call(f)` runs a function on fresh arguments and gives an `Outcome`:
-the result or the exception, and the arguments afterwards. `program.function()` is the plain function:
+In: lines. Out: `Program(setup, body)`, whose `call(f)` runs a function on fresh arguments and gives
+an `Outcome`: the result or the exception, and the arguments afterwards. `program.function()` is the
+plain function:
 
-    program = Program(["a = make('f8', (3,), 0)"], ["def f(a):", "    b = np.sin(a)", "    return b"])
+    program = Program(["a = make('f8', (3,), 0)"], ["def f(a):", "    return np.sin(a)"])
     program.call(program.function())
 """
 
@@ -25,7 +26,8 @@ from tests.fuzz.noise import NOISY, make_noisy
 
 @dataclass
 class Outcome:
-    """What a call did: its result (None after an exception), the exception, the arguments after it."""
+    """What a call did: its result (None after an exception), the exception, the arguments after
+    it."""
 
     result: Any
     error: Exception | None
@@ -115,7 +117,8 @@ def noisy_source(source: str) -> ast.Module:
 
 
 class _Noise(ast.NodeTransformer):
-    """np.sin(x) -> _noisy('np.sin', np.sin, x); x @ y and x ** y likewise; methods through operator.methodcaller."""
+    """np.sin(x) -> _noisy('np.sin', np.sin, x); x @ y and x ** y likewise; methods through
+    operator.methodcaller."""
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)

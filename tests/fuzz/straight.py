@@ -1,4 +1,5 @@
-"""Random programs without control flow: every ufunc and many functions of NumPy, views, and writes through them.
+"""Random programs without control flow: every ufunc and many functions of NumPy, views, and writes
+through them.
 
 In: a `random.Random`. Out: a `Program`:
 

@@ -1,7 +1,7 @@
 """Writing a random program while running it: what a line makes decides what later lines may do.
 
-In: a `random.Random` and the lines that bind the arguments. `try_line` runs a line and keeps it if NumPy accepts it;
-`pick` draws a name by what it holds now:
+In: a `random.Random` and the lines that bind the arguments. `try_line` runs a line and keeps it if
+NumPy accepts it; `pick` draws a name by what it holds now:
 
     writer = Writer(rng, ["a = make('f8', (3,), 0)"])
     writer.try_line("v0 = np.sin(a)")

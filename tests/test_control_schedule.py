@@ -1,0 +1,165 @@
+"""Plans of loops and branches: what lives where, what is in place, what a failed check undoes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npjit
+from npjit.core.graph import Graph
+from npjit.core.size import Var, floordiv, smin, text, var
+from npjit.schedule import NotScheduled, schedule
+from npjit.schedule.carried import settle
+from npjit.schedule.plan import Bind, Check, If, Launch, Loop, Plan, While, every_step
+from npjit.schedule.reach import greatest
+from tests import schedule_reference as r
+from tests.control_programs import PROGRAMS
+
+rng = np.random.default_rng(5)
+
+
+def graph_of(f: Callable[..., Any], *args: Any) -> Graph:
+    found: list[Graph] = []
+
+    def backend(graph: Graph, types: Any) -> Any:
+        found.append(graph)
+        return lambda inputs: graph.run(*inputs)
+
+    npjit.jit(f, backend=backend)(*args)
+    return found[0]
+
+
+def plan_of(f: Callable[..., Any], *args: Any) -> Plan:
+    graph = graph_of(f, *args)
+    return schedule(graph, ["C"] * len(graph.inputs))
+
+
+def count(plan: Plan, kind: Any) -> int:
+    return sum(isinstance(s, kind) for s in every_step(plan.steps))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_settled_graphs_mean_the_same(name: str) -> None:
+    """Carried values in storage, run by NumPy."""
+    f, make = PROGRAMS[name]
+
+    def backend(graph: Graph, types: Any) -> Any:
+        settled = settle(graph)
+        settled.verify()
+        return lambda inputs: [
+            np.asarray(v)[()] if not n.shape else v
+            for v, n in zip(settled.run(*inputs), graph.outputs, strict=True)
+        ]
+
+    want_args = make(np.random.default_rng(3))
+    got_args = make(np.random.default_rng(3))
+    want, got = f(*want_args), npjit.jit(f, backend=backend)(*got_args)
+    pairs = zip(want, got, strict=True) if isinstance(want, tuple) else [(want, got)]
+    for a, b in [*pairs, *zip(want_args, got_args, strict=True)]:
+        if a is not None:
+            np.testing.assert_allclose(b, a, rtol=1e-6)
+
+
+def test_numbers_live_in_variables() -> None:
+    plan = plan_of(PROGRAMS["scalar_recurrence"][0], rng.random(30))
+    assert plan.arena == 0
+    assert len(plan.locals) == 1
+    (loop,) = (s for s in plan.steps if isinstance(s, Loop))
+    (step,) = loop.body
+    assert isinstance(step, Launch)
+    assert {p.space for p in step.buffers} == {"local", "input"}
+
+
+def test_writes_in_a_loop_are_in_place() -> None:
+    a = rng.random((30, 30))
+    plan = plan_of(PROGRAMS["jacobi"][0], a, a.copy(), 3)
+    assert plan.arena == 0
+    assert count(plan, Launch) == 2
+    plan = plan_of(PROGRAMS["gauss_seidel"][0], a, 3)
+    assert plan.arena == 0
+    assert count(plan, Launch) == 1
+    assert count(plan, Check) == 0
+
+
+def test_an_array_carried_by_value_is_not_copied() -> None:
+    def decay(x: Any, n: int) -> Any:
+        for _ in range(n):
+            x = x * 0.5 + 1.0
+        return x
+
+    plan = plan_of(decay, rng.random(30), 7)
+    assert plan.arena == 0
+    (loop,) = (s for s in plan.steps if isinstance(s, Loop))
+    (step,) = loop.body
+    assert isinstance(step, Launch)
+    (place,) = step.buffers
+    assert place.space == "output"
+
+
+def test_updates_that_share_a_value_are_one_kernel() -> None:
+    def paths(normals: Any, start: Any) -> Any:
+        price = start * 1.0
+        total = np.zeros(len(start))
+        for t in range(normals.shape[0]):
+            price = price * np.exp(normals[t])
+            total += price
+        return total
+
+    plan = plan_of(paths, rng.random((20, 30)), rng.random(30))
+    (loop,) = (s for s in plan.steps if isinstance(s, Loop))
+    assert len(loop.body) == 1
+
+
+def test_updates_that_read_each_other_stay_apart() -> None:
+    def exchange(u: Any, v: Any, n: int) -> None:
+        for _ in range(n):
+            w = u[1:] + v[1:]
+            u[1:] = w
+            v[:-1] = w + u[:-1]
+
+    u, v = rng.random(30), rng.random(30)
+    plan = plan_of(exchange, u, v, 4)
+    (loop,) = (s for s in plan.steps if isinstance(s, Loop))
+    assert len(loop.body) > 1
+    r.compare(graph_of(exchange, u, v, 4), [u, v, np.asarray(4)])
+
+
+def test_computed_indices_are_variables_of_the_plan() -> None:
+    plan = plan_of(PROGRAMS["histogram"][0], np.zeros(30), np.arange(20))
+    assert count(plan, Bind) == 1
+    assert count(plan, Check) > 0
+    assert [s.input for s in plan.saves] == [0]
+
+
+def test_what_checks_find_before_the_first_write_needs_no_copy() -> None:
+    def shift(x: Any, k: int, i: Any) -> None:
+        x += x[i[k]]
+
+    plan = plan_of(shift, np.zeros(30), 1, np.arange(20))
+    assert count(plan, Check) == 1
+    assert plan.saves == ()
+
+
+def test_branches_and_open_loops_are_steps() -> None:
+    plan = plan_of(PROGRAMS["insertion_sort"][0], rng.random(30))
+    assert count(plan, While) == 1
+    plan = plan_of(PROGRAMS["branch_writes_arrays"][0], rng.random(30), 0.5)
+    assert count(plan, If) == 1
+    assert "if local" in str(plan)
+
+
+def test_memory_serves_every_trip() -> None:
+    n, i, j = var("n", lo=0), Var("i", 0), Var("j", 0)
+    at = {v: var(v.name, lo=0) for v in (i, j)}
+    ranges = {i: (0, n - 1), j: (0, at[i])}
+    assert text(greatest(n - at[i], ranges)) == "n"
+    assert text(greatest(at[i] + at[j] + 2, ranges)) == "2*n"
+    assert text(greatest(at[i] * n, ranges)) == "max(0, n*n - n)"
+    assert text(greatest(floordiv(at[j] + 1, 2), ranges)) == "floordiv(n, 2)"
+    assert text(greatest(smin(at[i], 3), ranges)) == "max(0, min(3, n - 1))"
+    assert greatest(8 * n, ranges) == 8 * n
+    with pytest.raises(NotScheduled):
+        greatest(floordiv(n, at[i] + 1), ranges)

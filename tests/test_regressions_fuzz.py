@@ -1,0 +1,225 @@
+"""What random programs have found: each function as it stands against npjit's, by compiled code."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npjit
+from tests.calls import check_calls
+from tests.fuzz.program import Program
+
+X = (np.arange(12.0).reshape(4, 3) - 5) / 8
+FRACTIONS = np.array([np.nan, -0.3, 0.3, -0.0, np.inf, -np.inf, 1e10, -5.5, 3e9, 1e19])
+
+
+@pytest.mark.parametrize("through", list("bBhHiIqQ"))
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_floats_through_ints(dtype: str, through: str) -> None:
+    """g++ takes the double conversion for trunc(), which keeps NaN and the sign of -0.3."""
+    check_calls(npjit.jit(lambda x: x.astype(through).astype(dtype)), FRACTIONS.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", list("bBhHiIqQ"))
+def test_reciprocal_of_int_zero(dtype: str) -> None:
+    check_calls(npjit.jit(np.reciprocal), np.array([0, 1, 2, 3], dtype))
+
+
+def part_of_what_is_made(x: Any) -> Any:
+    """The copy of a part is not the place to compute all of it."""
+    y = np.arctanh(x)
+    return y + 0.0, y[:2]
+
+
+def no_part_of_what_is_made(x: Any) -> Any:
+    y = np.arctanh(x)
+    return y + 0.0, y[1:1]
+
+
+def read_where_max_is(x: Any) -> Any:
+    row = x[np.argmax(x[:, 0])]
+    return row < x, row * 2
+
+
+def zeros_over_no_axes(x: Any) -> Any:
+    return np.sum(x * -0.0, axis=())
+
+
+def reshaped_nothing(x: Any) -> Any:
+    part = x[-9:0:-2, 0]
+    return np.kron(part, part), np.sum(x)
+
+
+def log_sum_of_bools(x: Any) -> Any:
+    return np.logaddexp.reduce(x > 0)
+
+
+def numbers(x: Any, t: float) -> Any:
+    """nan_to_num of a 0-d array is a scalar; ^ of Python bools is a bool."""
+    above = t > 0
+    return np.nan_to_num(np.sum(x)), np.nan_to_num(x[0, 0, ...]), above ^ above, above & (t < 3)
+
+
+def items_written_ahead(x: Any) -> Any:
+    """A loop that cannot be staged reads each item when its turn comes."""
+    y = x[:, 0].copy()
+    last = y
+    for v in y:
+        y[:] = np.where(y > 0.5, y, last + v)
+        last = x[::-1, 1]
+    return y
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        part_of_what_is_made,
+        no_part_of_what_is_made,
+        read_where_max_is,
+        zeros_over_no_axes,
+        reshaped_nothing,
+        log_sum_of_bools,
+        items_written_ahead,
+    ],
+)
+def test_arrays(function: Callable[..., Any]) -> None:
+    check_calls(npjit.jit(function), X)
+
+
+def test_numbers() -> None:
+    check_calls(npjit.jit(numbers), X, 2.5)
+
+
+def like(x: Any) -> Any:
+    return np.ones_like(x) * 2
+
+
+def rolled(x: Any) -> Any:
+    return np.roll(x, 1, axis=1) * 2
+
+
+def joined(x: Any) -> Any:
+    return np.concatenate([x, x]) * 2
+
+
+def overwritten(x: Any) -> Any:
+    made = np.zeros_like(x)
+    made[...] = 1.0
+    return made * 2
+
+
+@pytest.mark.parametrize("make", [like, rolled, joined, overwritten])
+def test_reshape_copies_fortran_order(make: Callable[..., Any]) -> None:
+    """NumPy's reshape copies an array in Fortran order, which these keep."""
+
+    def f(x: Any) -> Any:
+        made = make(x)
+        made.reshape(-1)[0] = 7
+        return made
+
+    x = np.asfortranarray(X)
+    with pytest.warns(npjit.NpjitWarning):
+        got = npjit.jit(f)(x)
+    assert np.array_equal(got, f(x))
+
+
+@pytest.mark.parametrize("make", [np.ones_like, like])
+def test_memory_order(make: Callable[..., Any]) -> None:
+    got = npjit.jit(make)(np.asfortranarray(X))
+    assert got.strides == make(np.asfortranarray(X)).strides
+
+
+@pytest.mark.parametrize("value", [1.5j, np.nan, np.inf, 1e300, np.float64(np.nan)])
+@pytest.mark.parametrize("dtype", ["i1", "u8", "f4", "?"])
+def test_numbers_stored(dtype: str, value: Any) -> None:
+    """Python's own int() and float() stand between a number and an array, and may raise."""
+
+    def f(x: Any, v: Any) -> Any:
+        x[:] = v
+        return x
+
+    def outcome(g: Callable[..., Any]) -> Any:
+        try:
+            return g(np.zeros(3, dtype), value)
+        except Exception as e:
+            return type(e), str(e)
+
+    with np.errstate(all="ignore"):
+        want = outcome(f)
+        got = outcome(npjit.jit(f))
+    assert str(got) == str(want)
+
+
+# ---------------------------------------------------------------- loops
+
+
+def bound_to_either(a: Any, b: Any) -> Any:
+    """After a trip b may be either array, and the next trip writes to it."""
+    for i in range(9):
+        b[1:] += b[:-1]
+        b = b if a[i] > 0 else a
+    return np.sum(b)
+
+
+def returned_either(a: Any, b: Any) -> Any:
+    v = b
+    for q in b:
+        v = a if q > 0.2 else b
+    return v
+
+
+def swapped_under_a_condition(a: Any, b: Any) -> Any:
+    v, w = b, b[:]
+    for i in range(8):
+        if a[i] < 0:
+            v, w = w, v
+    return w
+
+
+@pytest.mark.parametrize("function", [bound_to_either, returned_either, swapped_under_a_condition])
+def test_aliases(function: Callable[..., Any]) -> None:
+    """Whatever way the call takes: values, writes and shared memory are Python's."""
+    mine, theirs = ([np.linspace(-1, 1, 12), np.linspace(1, 2, 12)] for _ in range(2))
+    with np.errstate(all="ignore"):
+        got, want = _quietly(npjit.jit(function), mine), function(*theirs)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(mine, theirs)
+    results = [(got, mine), (want, theirs)]
+    shares = [[np.shares_memory(np.asarray(r), a) for a in args] for r, args in results]
+    assert shares[0] == shares[1]
+
+
+def _quietly(f: Callable[..., Any], args: list[Any]) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", npjit.NpjitWarning)
+        return f(*args)
+
+
+def type_of_the_last_trip(x: Any) -> Any:
+    t = np.float64(0.0)
+    for v in x:
+        t = v
+    return t
+
+
+def test_number_keeps_its_type() -> None:
+    """float32 items are not widened by the float64 that the name held before."""
+    check_calls(npjit.jit(type_of_the_last_trip), np.arange(9, dtype="f4"))
+
+
+ASSERTION = [
+    "def f(x):",
+    "    s = x.sum()",
+    "    if s > 1e9:",
+    "        assert len(x) == 3",
+    "    return s",
+]
+
+
+def test_assertion_in_a_branch_not_taken() -> None:
+    function = Program.of(["x = np.arange(9.0)"], ASSERTION).function()
+    check_calls(npjit.jit(function), np.arange(9.0))
