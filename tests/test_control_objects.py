@@ -203,3 +203,19 @@ def _same(got: Any, want: Any) -> None:
         return
     assert np.asarray(got).dtype == np.asarray(want).dtype
     np.testing.assert_allclose(got, copy.copy(want), rtol=1e-12)
+
+
+def comprehended(x, t):
+    squares = np.array([x[i] ** 2 + t for i in range(len(x))])
+    table = np.array([[a * b for b in x] for a in x])
+    large = sum(v * t for v in x if v > t)
+    most = max(abs(v) for v in x)
+    return squares, table.sum(axis=0), large, most, any(v > 2.0 for v in x), all(v < t for v in x)
+
+
+def test_comprehensions_are_loops() -> None:
+    jitted = npjit.jit(comprehended)
+    for seed in (1, 2):
+        x = np.random.default_rng(seed).random(30)
+        _same(jitted(x, 0.5), comprehended(x, 0.5))
+    assert jitted.cache_info()["whole"] == 2

@@ -23,24 +23,28 @@ import numpy as np
 import npjit
 from benches.gpu.workloads import BEST_PEER, WORKLOADS, Maker, Workload, scale_shift
 
-# calls between two readings of the device's clock
+# calls between two readings of the device's clock, and the seconds that they may take
 BATCH = 40
+LONGEST = 0.1
 
 
 def median_ms(call: Callable[[], Any], repeats: int) -> float:
     """The median time on the device; calls follow each other so closely that the host is not
     seen."""
     call()
+    begin = time.perf_counter()
     call()
+    cupy.cuda.Device().synchronize()
+    batch = max(1, min(BATCH, int(LONGEST / (time.perf_counter() - begin))))
     times = []
     for _ in range(repeats):
         start, end = cupy.cuda.Event(), cupy.cuda.Event()
         start.record()
-        for _ in range(BATCH):
+        for _ in range(batch):
             call()
         end.record()
         end.synchronize()
-        times.append(cupy.cuda.get_elapsed_time(start, end) / BATCH)
+        times.append(cupy.cuda.get_elapsed_time(start, end) / batch)
     return statistics.median(times)
 
 

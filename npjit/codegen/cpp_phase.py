@@ -136,7 +136,7 @@ class PhasePrinter:
         self.level: dict[int, int] = dict(levels.earlier)
         self.out = Statements()
         self._ends: dict[tuple[tuple[Bound, ...], Size], str] = {}
-        self._rows: dict[str, str] = {}
+        self._offsets: dict[str, str] = {}
         self._stored = {i.access.buffer for _, i in phase.body if isinstance(i, Store)}
 
     def print(self) -> Statements:
@@ -295,25 +295,21 @@ class PhasePrinter:
             self.out.levels[level].append(text)
         return name
 
-    def _row(
-        self, fixed: tuple[Bound, ...], strides: Sequence[tuple[int, Size]], offset: Size
-    ) -> str:
-        """A variable that is the vector loop's first element; without the offset where the fixed
-        bounds fail.
+    def _offset(self, access: Access, fixed: tuple[Bound, ...]) -> str:
+        """A variable that is the access's offset where the fixed bounds hold, else 0.
 
-        A masked load reads nothing there, but costs a hundred times as much at an address that is
-        not mapped, such as one outside of the array. A row that stays the same for all rows would
-        be slower too: it often has the low address bits of a store that is still under way.
+        Where they fail a masked load reads nothing, but costs a hundred times as much at an address
+        that is not mapped. Without its offset it stays beside the loop's other loads. An axis that
+        runs backwards needs the offset to be inside the array.
         """
-        own = " + ".join(_product(stride, f"x{axis}") for axis, stride in strides) or "0"
-        shifted = own if offset == 0 else f"{own} + {size(offset)}"
-        text = f"{condition(fixed)} ? {shifted} : nj_size_max({own}, 0);"
-        name = self._rows.get(text)
+        found = [s for axis, s in access.strides if self._is_fixed(axis)]
+        backwards = [f"({size(s)} < 0)" for s in found if not isinstance(s, int) or s < 0]
+        text = f"{' | '.join([condition(fixed), *backwards])} ? i64({size(access.offset)}) : 0;"
+        name = self._offsets.get(text)
         if name is None:
-            name = f"row{self.phase.body[0][0]}_{len(self._rows)}"
-            self._rows[text] = name
-            axes = [*(b.axis for b in fixed), *(axis for axis, _ in strides)]
-            level = max(self.levels.of_axis(axis) for axis in axes)
+            name = f"offset{self.phase.body[0][0]}_{len(self._offsets)}"
+            self._offsets[text] = name
+            level = max(self.levels.of_axis(b.axis) for b in fixed)
             self.out.levels[level].append(f"const i64 {name} = {text}")
         return name
 
@@ -332,16 +328,11 @@ class PhasePrinter:
 
     def _index(self, access: Access, fixed: tuple[Bound, ...] = ()) -> str:
         is_row = self.values.kernel.buffers[access.buffer].role == "row"
-        strides = [(axis, stride) for axis, stride in access.strides if stride != 0]
-        start: list[str] = []
-        if fixed:
-            start = [self._row(fixed, [s for s in strides if self._is_fixed(s[0])], access.offset)]
-            strides = [s for s in strides if not self._is_fixed(s[0])]
-        parts = [_product(stride, f"x{axis}") for axis, stride in strides]
+        parts = [_product(stride, f"x{axis}") for axis, stride in access.strides if stride != 0]
         parts += [_product(stride, self.values.whole(value)) for value, stride in access.gathers]
-        if not fixed and (access.offset != 0 or not parts):
-            parts.append(size(access.offset))
-        index = " + ".join(start + parts)
+        if access.offset != 0 or not parts:
+            parts.append(self._offset(access, fixed) if fixed else size(access.offset))
+        index = " + ".join(parts)
         if is_row and self.levels.row_scale:
             return f"({index}) * {self.levels.row_scale} + {self.levels.row_lane}"
         return index

@@ -15,7 +15,7 @@ import numpy as np
 
 from npjit.core.graph import Weight
 from npjit.frontend.conversions import STAND_INS
-from npjit.frontend.items import make_enumerate, make_range, make_zip
+from npjit.frontend.items import Generated, make_enumerate, make_range, make_zip
 from npjit.frontend.lists import GrowingList
 from npjit.frontend.objects import ClassProxy, SuperProxy, TracedObject, real_class
 from npjit.ops.errors import NotCaptured
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # neither have effects nor read anything but their arguments
 _PURE_NAMES = """
-abs all any ascii bin bytearray bytes chr dict divmod enumerate filter format frozenset getattr
+abs ascii bin bytearray bytes chr dict divmod enumerate filter format frozenset getattr
 hasattr hash hex iter list map next object oct ord pow repr reversed round set slice sorted str
 tuple zip property staticmethod classmethod NotImplemented Ellipsis True False None
 __build_class__ __debug__
@@ -121,10 +121,22 @@ def _kind_of_number(value: Any) -> Any:
 
 def _sum(outside: Outside, values: Any, *start: Any, **kwargs: Any) -> Any:
     """Python 3.12 sums exact floats with compensation, which additions one by one do not."""
+    if type(values) is Generated and not kwargs and sys.version_info < (3, 12):
+        return outside.control.total(values, *(start or (0,)))
     items = list(values)
     if sys.version_info >= (3, 12) and any(_is_float(i) for i in items):
         raise NotCaptured("sum() of traced Python floats")
     return sum(items, *start, **kwargs)
+
+
+def _any(outside: Outside, values: Any) -> Any:
+    return outside.control.found(values, True) if type(values) is Generated else any(values)
+
+
+def _all(outside: Outside, values: Any) -> Any:
+    if type(values) is not Generated:
+        return all(values)
+    return outside.control.not_(outside.control.found(values, False))
 
 
 def _is_float(value: Any) -> bool:
@@ -197,6 +209,8 @@ _REPLACED: dict[str, Callable[..., Any]] = {
     "min": _min,
     "max": _max,
     "sum": _sum,
+    "any": _any,
+    "all": _all,
     "type": _type,
     "isinstance": _isinstance,
     "issubclass": _issubclass,

@@ -16,7 +16,7 @@ from npjit.core.graph import TensorType
 from npjit.core.size import mod
 from npjit.frontend.branches import Raised, scalar_condition, trace_branches
 from npjit.frontend.carries import Permuted
-from npjit.frontend.items import Items, items_of
+from npjit.frontend.items import Generated, Items, items_of
 from npjit.frontend.lists import GrowingList
 from npjit.frontend.loops import Stager
 from npjit.frontend.values import UNDEFINED, NotStaged
@@ -87,6 +87,59 @@ class Control:
         if not self._is_traced(value):
             return not value
         return self._traced(value, lambda: False, lambda: True)
+
+    def listed(self, iterable: Any, element: Callable[[Any], Any]) -> list[Any]:
+        """[element(item) for item in iterable]"""
+        if not self._is_long(iterable):
+            return [element(item) for item in iterable]
+        made = GrowingList(self.block, [])
+
+        def body(item: Any) -> tuple[()]:
+            made.append(element(item))
+            return ()
+
+        self.for_loop(iterable, body, (), (), ())
+        return made
+
+    def generated(
+        self,
+        iterable: Any,
+        element: Callable[[Any], Any],
+        test: Callable[[Any], Any] = lambda item: True,
+    ) -> Any:
+        """The argument of f(element(item) for item in iterable if test(item))."""
+        made = Generated(iterable, element, test)
+        return made if self._is_long(iterable) else iter(made)
+
+    def _is_long(self, iterable: Any) -> bool:
+        """Whether Python should not go through an iterable item by item."""
+        if self.block.eager or (type(iterable) is range and len(iterable) <= LONGEST):
+            return False
+        return items_of(self.block, iterable) is not None
+
+    def total(self, values: Generated, start: Any) -> Any:
+        """sum(values, start)"""
+
+        def body(item: Any, total: Any) -> tuple[Any]:
+            more = self.choose(
+                values.test(item), lambda: total + values.element(item), lambda: total
+            )
+            return (more,)
+
+        (made,) = self.for_loop(values.iterable, body, (start,), ("total",), ())
+        return made
+
+    def found(self, values: Generated, wanted: bool) -> Any:
+        """Whether some value is true (`wanted`), or some is false."""
+
+        def body(item: Any, found: Any) -> tuple[Any]:
+            value = values.element(item)
+            value = value if wanted else self.not_(value)
+            hit = self.and_(values.test(item), lambda: value)
+            return (self.choose(hit, lambda: True, lambda: found),)
+
+        (made,) = self.for_loop(values.iterable, body, (False,), ("found",), (0,))
+        return made
 
     def growing(self, items: list[Any]) -> Any:
         """A list display that the function appends to."""

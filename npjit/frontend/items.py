@@ -73,6 +73,18 @@ class TracedZip:
         return zip(*self.raw, strict=False)
 
 
+@dataclass(frozen=True)
+class Generated:
+    """A generator expression over something that a loop can be staged over."""
+
+    iterable: Any
+    element: Callable[[Any], Any]
+    test: Callable[[Any], Any]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.element(item) for item in self.iterable if self.test(item))
+
+
 def make_range(block: Block, *args: Any) -> Any:
     """range() of traced code."""
     args = tuple(_end(block, a) for a in args)

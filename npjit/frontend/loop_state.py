@@ -17,6 +17,7 @@ from weakref import ref
 from npjit.core.graph import Block, TensorType
 from npjit.core.size import Size, atoms
 from npjit.core.trees import flatten, unflatten
+from npjit.frontend.branches import Raised
 from npjit.frontend.effects import Watch
 from npjit.frontend.lists import GrowingList, item_type, require_own
 from npjit.frontend.values import NotStaged, is_array
@@ -74,7 +75,10 @@ class LoopState:
         state, parts = unflatten(self.tree, entry)
         watch.put(self.included, self.keys, parts)
         try:
-            out = code(state)
+            try:
+                out = code(state)
+            except Raised:
+                raise NotStaged("a loop whose body raises whenever it runs") from None
             changed = [k for k in watch.changed() if k not in self.included]
             if changed:
                 raise Included(changed)

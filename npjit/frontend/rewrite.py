@@ -66,6 +66,8 @@ _CONTROL_NODES = (
     ast.IfExp,
     ast.Assert,
     ast.Raise,
+    ast.ListComp,
+    ast.GeneratorExp,
 )
 
 
@@ -283,6 +285,16 @@ class Expressions(ast.NodeTransformer):
         pair = ast.Lambda(_arguments(("_nj_l", "_nj_r")), both)
         return _at(ast.Call(pair, [node.left, node.comparators[0]], []), node)
 
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        self.generic_visit(node)
+        return _comprehended("listed", node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
+            node.args = [_comprehended("generated", node.args[0])]
+        return node
+
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         node.body = self.visit(node.body)
         return node
@@ -290,6 +302,27 @@ class Expressions(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         _rewrite_function(node)
         return node
+
+
+def _comprehended(name: str, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
+    """[f(i) for i in items] as a call with `items` and `lambda i: f(i)`; a generator's condition
+    is a third argument. Others stay as they are."""
+    (first, *more) = node.generators
+    targets = first.target.elts if isinstance(first.target, ast.Tuple) else [first.target]
+    names = [t.id for t in targets if isinstance(t, ast.Name)]
+    if more or first.is_async or len(names) < len(targets) or len(first.ifs) > 1:
+        return node
+    if first.ifs and isinstance(node, ast.ListComp):
+        return node
+    parts = []
+    for part in (node.elt, *first.ifs):
+        of_item: ast.expr = ast.Lambda(_arguments(tuple(names)), part)
+        if isinstance(first.target, ast.Tuple):
+            item = ast.Starred(_load("_nj_item"), ast.Load())
+            of_item = ast.Lambda(_arguments(("_nj_item",)), ast.Call(of_item, [item], []))
+        parts.append(of_item)
+    made: ast.expr = _at(_call(name, [first.iter, *parts]), node)
+    return made
 
 
 def _growing(value: ast.expr) -> ast.expr:

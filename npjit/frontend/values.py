@@ -31,6 +31,11 @@ class Undefined:
     def _unbound(self, *args: Any, **kwargs: Any) -> Any:
         raise UnboundLocalError("a local variable is used before it is bound")
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self._unbound()
+
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _unbound
     __rtruediv__ = __getitem__ = __setitem__ = __call__ = __iter__ = __len__ = _unbound
     __lt__ = __gt__ = __le__ = __ge__ = __bool__ = __float__ = __int__ = __index__ = _unbound

@@ -134,8 +134,8 @@ class Body:
                 f"for {index} in range(1, n):",
                 f"for {index} in range(1, n - 1):",
                 f"for {index} in range(n - 1, -1, -1):",
-                f"for {index} in range(k):",
-                f"for {index} in range(m):",
+                f"for {index} in range(k % 12):" if self.loops else f"for {index} in range(k):",
+                f"for {index} in range(m % 12):",
                 f"for {index} in range(0, n, 2):",
                 f"for {index} in range(7):",
                 f"for {index} in range(2):",
@@ -289,7 +289,7 @@ class Body:
         """An int expression."""
         rng = self.rng
         i = rng.choice([*self.indices, "n", "k", "m", "2"])
-        forms = [i, f"{rng.choice(INTS)} + 1", f"{i} + {rng.choice(INTS)}", f"{i} * 2", f"{i} - 1"]
+        forms = [i, f"{rng.choice(INTS)} + 1", f"{i} + {rng.choice(INTS)}", f"{i} * 2 % 50", f"{i} - 1"]
         forms += [
             f"{i} // 2",
             f"{i} % 3",
