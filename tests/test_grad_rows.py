@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import npjit.ops  # noqa: F401  (fills the table)
+import npjit
+import npjit.ops
 from npjit.core.op import Kind
 from npjit.ops import kinds
 from tests.gradients import check_gradients, gradient
@@ -72,7 +73,39 @@ def test_every_rule_is_tested() -> None:
         if op.vjp is not None and op not in ufuncs and op.kind is Kind.ELEMENTWISE
     }
     named = {"cast", "gate", "select", "real", "imag", "angle", "modf_fraction", "frexp_mantissa"}
+    named |= {"from_parts", "in_order_of"}
     assert others == named
+
+
+def test_complex_of_two_parts() -> None:
+    def f(x: Any) -> Any:
+        z = complex(np.sum(x), np.sum(x * x))
+        return (z * z).real + abs(z)
+
+    x = np.array([0.5, 1.5, -0.25])
+    g = npjit.grad(f)
+    differences = central_differences(f, x)
+    np.testing.assert_allclose(g(x), differences, rtol=1e-7)
+    assert g.cache_info()["whole"] == 1
+
+
+def test_values_in_another_memory_order() -> None:
+    weights = np.asfortranarray(np.arange(40.0 * 30).reshape(40, 30))
+
+    def f(x: Any, w: Any) -> Any:
+        return np.sum(np.roll(w, 1, axis=0) * np.roll(x, 2, axis=1) ** 2)
+
+    x = np.asfortranarray(np.random.default_rng(1).standard_normal((40, 30)))
+    g = npjit.grad(f)
+    want = 2 * x * np.roll(np.roll(weights, 1, axis=0), -2, axis=1)
+    np.testing.assert_allclose(g(x, weights), want, rtol=1e-12)
+    assert g.cache_info()["whole"] == 1
+
+
+def central_differences(f: Any, x: Any) -> Any:
+    """df/dx of a scalar function by central differences."""
+    steps = 1e-6 * np.eye(x.size)
+    return np.array([(f(x + h) - f(x - h)) / 2e-6 for h in steps])
 
 
 # ---------------------------------------------------------------- singular points

@@ -33,6 +33,7 @@ Step = tuple[tuple[Any, ...], tuple[Any, ...]]
 LITERAL_EXTENT = 16
 # a trace that grows beyond one of these is left to NumPy
 MOST_NODES = 20_000
+MOST_ASKED = 200_000
 MOST_SIZE_GUARDS = 400
 # how many values of one float may each get a version of their own, where Python branches on it
 MOST_VALUES = 4
@@ -94,6 +95,8 @@ class TracedBlock(Block):
         super().__init__(TracedSizes())
         self.capture = capture
         self.limit = MOST_NODES
+        # with those of discarded attempts to stage a loop, and those found again
+        self.asked = 0
         self.closed = False
         # whether actual values may be looked at: then control flow takes Python's path
         self.eager = False
@@ -101,7 +104,8 @@ class TracedBlock(Block):
     def add(
         self, op: Any, args: Any = (), params: Any = None, type: TensorType | None = None
     ) -> Node:
-        if len(self.nodes) > self.limit:
+        self.asked += 1
+        if len(self.nodes) > self.limit or self.asked > MOST_ASKED:
             if self.closed:
                 raise RuntimeError("a value made while npjit traced a function is used after that")
             raise NotCaptured(f"a trace of more than {self.limit} operations")

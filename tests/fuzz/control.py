@@ -289,7 +289,8 @@ class Body:
         """An int expression."""
         rng = self.rng
         i = rng.choice([*self.indices, "n", "k", "m", "2"])
-        forms = [i, f"{rng.choice(INTS)} + 1", f"{i} + {rng.choice(INTS)}", f"{i} * 2 % 50", f"{i} - 1"]
+        forms = [i, f"{rng.choice(INTS)} + 1", f"{i} + {rng.choice(INTS)}"]
+        forms += [f"{i} * 2 % 50", f"{i} - 1"]
         forms += [
             f"{i} // 2",
             f"{i} % 3",
