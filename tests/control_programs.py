@@ -342,3 +342,17 @@ def binary_search(x, value):
         else:
             high = middle
     return low
+
+
+@program(lambda rng: (rng.random((6, 6)), 0.85, 1e-6))
+def page_rank(m, d, tolerance):
+    m = m / m.sum(axis=0)
+    rank = np.full(6, 1.0 / 6)
+    steps = 0
+    while True:
+        new = d * (m @ rank) + (1 - d) / 6
+        steps += 1
+        if np.abs(new - rank).sum() < tolerance:
+            break
+        rank = new
+    return new, steps

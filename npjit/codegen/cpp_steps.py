@@ -41,7 +41,7 @@ from npjit.schedule.plan import (
 
 # trips after which Ctrl-C is looked for: of bodies without loops and library calls, and of others
 STRIP = 65536
-SHORT = 64
+SHORT = 8
 
 
 class StepsPrinter:
@@ -213,11 +213,12 @@ class StepsPrinter:
         w = self.writer
         name = self.names[step.index] = f"x_{step.index.name}"
         trips = self.size(step.trips)
-        if isinstance(step.trips, int) and step.trips <= SHORT:
+        is_quick = self._is_quick(step.body)
+        if is_quick and isinstance(step.trips, int) and step.trips <= STRIP:
             with w.block(f"for (i64 {name} = 0; {name} < {trips}; ++{name})"):
                 self._trip(step)
             return
-        strip = STRIP if self._is_quick(step.body) else SHORT
+        strip = STRIP if is_quick else SHORT
         first, last, end = (f"{word}_{step.index.name}" for word in ("first", "last", "end"))
         with w.block(""):
             w.line(f"const i64 {end} = {trips};")
@@ -248,7 +249,8 @@ class StepsPrinter:
     def _while(self, step: While) -> None:
         w = self.writer
         with w.block("for (i64 trip = 1;; ++trip)"):
-            w.line(f"if (trip % {SHORT} == 0 && api->interrupted()) return NPJIT_INTERRUPTED;")
+            strip = STRIP if self._is_quick((*step.test, *step.body)) else SHORT
+            w.line(f"if (trip % {strip} == 0 && api->interrupted()) return NPJIT_INTERRUPTED;")
             self._stop(step.stops)
             with w.block(""):
                 self._steps(step.test)

@@ -33,7 +33,8 @@ Step = tuple[tuple[Any, ...], tuple[Any, ...]]
 LITERAL_EXTENT = 16
 # a trace that grows beyond one of these is left to NumPy
 MOST_NODES = 20_000
-MOST_ASKED = 200_000
+# and this many times as many with what attempts to stage loops have made and dropped
+RETRIES = 10
 MOST_SIZE_GUARDS = 400
 # how many values of one float may each get a version of their own, where Python branches on it
 MOST_VALUES = 4
@@ -95,7 +96,7 @@ class TracedBlock(Block):
         super().__init__(TracedSizes())
         self.capture = capture
         self.limit = MOST_NODES
-        # with those of discarded attempts to stage a loop, and those found again
+        # how many nodes were asked for, those of dropped attempts and those found again included
         self.asked = 0
         self.closed = False
         # whether actual values may be looked at: then control flow takes Python's path
@@ -105,7 +106,7 @@ class TracedBlock(Block):
         self, op: Any, args: Any = (), params: Any = None, type: TensorType | None = None
     ) -> Node:
         self.asked += 1
-        if len(self.nodes) > self.limit or self.asked > MOST_ASKED:
+        if len(self.nodes) > self.limit or self.asked > RETRIES * self.limit:
             if self.closed:
                 raise RuntimeError("a value made while npjit traced a function is used after that")
             raise NotCaptured(f"a trace of more than {self.limit} operations")

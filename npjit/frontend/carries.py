@@ -227,7 +227,7 @@ class Carries:
             written = k in attempt.params and inner.cell._node is not attempt.params[k]
             if written and is_array(initial):
                 raise NotStaged("an array is both written and bound anew in a loop")
-            if is_array(after) and after.cell is not getattr(inner, "cell", None):
+            if is_array(after) and not (is_array(inner) and after.cell is inner.cell):
                 fresh_cells.append(after.cell)
                 if ancestors_of(after.cell).intersection(self._others(attempt, k)):
                     raise NotStaged("an array may end a trip under another name")

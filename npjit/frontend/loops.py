@@ -243,9 +243,11 @@ class Stager:
             if carry.type is not None:
                 state[k] = traced(block, found[order.index(k)])
                 if is_array(self.state.leaves[k]):
-                    # without a trip that binds it anew it is the array from before
+                    # without a trip that binds it anew it is the array from before, or a part
                     inner = root_of(attempt.entry[k].cell)
-                    if not certain or inner in ancestors_of(attempt.leaves[k].cell):
+                    family = ancestors_of(attempt.leaves[k].cell)
+                    kept = inner in family or any(c.level <= block.depth for c in family)
+                    if not certain or kept:
                         share_unwritten(self.state.leaves[k], state[k])
             elif carry.how == "grows":
                 state[k] = wrap(block, size_of(self.state.leaves[k]) + carry.step * trips)

@@ -79,7 +79,9 @@ def is_array(value: Any) -> bool:
 
 
 def type_of(block: Block, value: Any) -> TensorType:
-    """The type of a number or array."""
+    """The type of a number or array; no node is made, for the value's region may have ended."""
+    if type(value) is Tracer:
+        return TensorType(value.raw_shape, value.dtype, value.weight)
     return as_node(block, value).type
 
 

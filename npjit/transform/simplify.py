@@ -50,12 +50,20 @@ class Question:
 
 
 Rule = Callable[[Question], Node | None]
+# how nested graphs are rewritten, under the guards around them
+Inner = Callable[[Graph, Sequence[Guard]], Graph]
 
 
 def simplify(graph: Graph, guards: Sequence[Guard] = ()) -> Graph:
     """The graph with every rule applied and unneeded storage removed; `guards` hold around it."""
-    smaller = select_updates(remove_storage(_rewrite(graph, guards)))
-    return _rewrite(smaller, guards)
+    smaller = select_updates(remove_storage(_rewrite(graph, guards, simplify)))
+    return _rewrite(smaller, guards, _again)
+
+
+def _again(graph: Graph, guards: Sequence[Guard]) -> Graph:
+    """A second walk over nested graphs that are simple already: two whole simplifications of each
+    would double the work with every level."""
+    return _rewrite(graph, guards, _again)
 
 
 def answer(q: Question) -> Node:
@@ -67,8 +75,8 @@ def answer(q: Question) -> Node:
     return q.block.add(q.op, q.args, q.params, q.type)
 
 
-def _rewrite(graph: Graph, guards: Sequence[Guard]) -> Graph:
-    """One walk over the nodes, arguments before users."""
+def _rewrite(graph: Graph, guards: Sequence[Guard], inner: Inner) -> Graph:
+    """One walk over the nodes, arguments before users; `inner` rewrites nested graphs."""
     block = Block(sizes=Assumptions.given([*guards, *graph.guards]))
     users = graph.users()
     outputs = set(graph.outputs)
@@ -77,7 +85,7 @@ def _rewrite(graph: Graph, guards: Sequence[Guard]) -> Graph:
     for n in graph.nodes:
         block.where = n.where
         args = tuple(new[a] for a in n.args)
-        params, type_ = _respelled(n.params, block.sizes), _plain(n, block.sizes)
+        params, type_ = _inside(n.params, block.sizes, inner), _plain(n, block.sizes)
         new[n] = answer(Question(block, n.op, args, params, type_, shared))
         if n in outputs or len(users[n]) > 1:
             shared.add(new[n])
@@ -99,13 +107,18 @@ def _plain(n: Node, known: Assumptions) -> TensorType:
     return TensorType(_respelled(n.shape, known), n.dtype, weight)
 
 
+def _inside(params: Any, known: Assumptions, inner: Inner) -> Any:
+    """Params with equal sizes spelled alike, and their graphs rewritten."""
+    if isinstance(params, Graph):
+        return inner(params, known.guards)
+    if isinstance(params, Loop | While | Cond | Bind):
+        parts = {f.name: _inside(getattr(params, f.name), known, inner) for f in fields(params)}
+        return replace(params, **parts)
+    return _respelled(params, known)
+
+
 def _respelled(value: Any, known: Assumptions) -> Any:
-    """Params or a shape with equal sizes spelled alike; nested graphs are simplified."""
-    if isinstance(value, Graph):
-        return simplify(value, known.guards)
-    if isinstance(value, Loop | While | Cond | Bind):
-        parts = {f.name: _respelled(getattr(value, f.name), known) for f in fields(value)}
-        return replace(value, **parts)
+    """Parts of params, or a shape, with equal sizes spelled alike."""
     if isinstance(value, Expr):
         return known.normal(value)
     if isinstance(value, tuple):
