@@ -49,6 +49,12 @@ def zeros_over_no_axes(x: Any) -> Any:
     return np.sum(x * -0.0, axis=())
 
 
+def clipped_zeros(x: Any) -> Any:
+    """Constant bounds keep the sign of a zero, arrays of bounds do not."""
+    zeros, bound = x * -0.0, np.abs(x) * 0.0
+    return np.clip(zeros, 0, 7), np.clip(zeros, bound, 7), np.clip(zeros, bound, bound + 7)
+
+
 def reshaped_nothing(x: Any) -> Any:
     part = x[-9:0:-2, 0]
     return np.kron(part, part), np.sum(x)
@@ -81,6 +87,7 @@ def items_written_ahead(x: Any) -> Any:
         no_part_of_what_is_made,
         read_where_max_is,
         zeros_over_no_axes,
+        clipped_zeros,
         reshaped_nothing,
         log_sum_of_bools,
         items_written_ahead,
@@ -223,3 +230,18 @@ ASSERTION = [
 def test_assertion_in_a_branch_not_taken() -> None:
     function = Program.of(["x = np.arange(9.0)"], ASSERTION).function()
     check_calls(npjit.jit(function), np.arange(9.0))
+
+
+UNBOUND = [
+    "def f(x):",
+    "    w = u",
+    "    if x.sum() > 0:",
+    "        u = x * 2",
+    "    return x",
+]
+
+
+def test_unbound_name_under_another_name() -> None:
+    function = Program.of(["x = np.arange(9.0)"], UNBOUND).function()
+    with pytest.raises(UnboundLocalError):
+        npjit.jit(function)(np.arange(9.0))

@@ -87,6 +87,10 @@ def _clipped(block: Block, array: Tracer, low: Any, high: Any) -> Tracer:
     nodes = [array.node, as_node(block, low), as_node(block, high)]
     *loop, out = build.loop_dtypes(CLIP, tuple(build.rule_entry(n) for n in nodes))
     value, bottom, top = (build.cast(block, n, d) for n, d in zip(nodes, loop, strict=True))
+    if not bottom.shape and not top.shape:
+        # of two equal values the second is given: NumPy keeps a -0.0 between constant bounds
+        raised = build.apply(block, UFUNCS[np.maximum], [bottom, value], out)
+        return fresh(block, build.apply(block, UFUNCS[np.minimum], [top, raised], out))
     raised = build.apply(block, UFUNCS[np.maximum], [value, bottom], out)
     return fresh(block, build.apply(block, UFUNCS[np.minimum], [raised, top], out))
 
