@@ -27,7 +27,7 @@ lint: $(VENV)/test,lint.stamp
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/cython-lint $(CYTHON_FILES)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/cython-lint $(CYTHON_FILES)
 	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES) $(PRELUDE_FILES)
 
 format: $(VENV)/test,lint.stamp

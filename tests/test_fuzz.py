@@ -4,12 +4,17 @@ tests.fuzz` runs more."""
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.fuzz.hunt import LESSER, PARTS, judge
+import npjit
+from tests.fuzz.compare import LESSER
+from tests.fuzz.guards import difference_in, story
+from tests.fuzz.hunt import PARTS, judge
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 
@@ -35,3 +40,31 @@ def test_staging(random_: random.Random) -> None:
     program = PARTS["control-reference"].generate(random_)
     ((kind, text),) = judge(PARTS["control-reference"], [program])
     assert kind in ("ok", "raised", "numpy", *LESSER), f"{text}\n{program}"
+
+
+def test_gradients() -> None:
+    """Gradients against finite differences, loops and branches among the programs."""
+    part = PARTS["gradients-loops-reference"]
+    made = [part.generate(random.Random(seed)) for seed in range(60)]
+    verdicts = judge(part, made)
+    wrong = [
+        f"{v}\n{p}" for v, p in zip(verdicts, made, strict=True) if v[0] in ("wrong", "defect")
+    ]
+    assert not wrong, "\n\n".join(wrong)
+    assert sum(kind == "ok" for kind, _ in verdicts) > 50
+
+
+def test_guards() -> None:
+    """Calls between changes of globals, attributes, items, closures and defaults."""
+    made: list[Any] = []
+
+    def jit(f: Callable[..., Any]) -> Any:
+        made.append(npjit.jit(f, backend="numpy"))
+        return made[-1]
+
+    for seed in range(40):
+        told = story(random.Random(seed))
+        text = difference_in(told, jit)
+        assert not text or any(kind in text for kind in LESSER), f"{text}\n{told}"
+    ran = [jitted.cache_info() for jitted in made]
+    assert sum(info["whole"] for info in ran) > 3 * sum(info["numpy"] for info in ran)

@@ -45,6 +45,33 @@ def read_where_max_is(x: Any) -> Any:
     return row < x, row * 2
 
 
+def any_with_initial(x: Any) -> Any:
+    return np.logical_or.reduce(x > 9, axis=0, initial=True)
+
+
+def imaginary_part_written(x: Any) -> Any:
+    """The imaginary part of real numbers is read-only."""
+    x.imag[0] = 1
+    return x
+
+
+@pytest.mark.parametrize("function", [any_with_initial, imaginary_part_written])
+def test_left_to_numpy(function: Callable[..., Any]) -> None:
+    check_calls(npjit.jit(function), X, mode="numpy")
+
+
+def far_argmax(x: Any) -> Any:
+    """An index beyond a byte, computed behind a kernel that leaves it in memory."""
+    long = np.tile(np.ravel(x), 50)
+    long[400] = 9
+    turned = np.vstack([long])
+    return (turned % turned)[..., [-1, 2]], long[np.argmax(long)]
+
+
+def nan_min_of_nothing(x: Any) -> Any:
+    return np.nanmin(np.ldexp(x[:0] > 0, x[:0] > 0), axis=1).flatten()
+
+
 def zeros_over_no_axes(x: Any) -> Any:
     return np.sum(x * -0.0, axis=())
 
@@ -86,6 +113,8 @@ def items_written_ahead(x: Any) -> Any:
         part_of_what_is_made,
         no_part_of_what_is_made,
         read_where_max_is,
+        far_argmax,
+        nan_min_of_nothing,
         zeros_over_no_axes,
         clipped_zeros,
         reshaped_nothing,

@@ -176,7 +176,9 @@ class StepsPrinter:
             self._branch(step)
         elif isinstance(step, Bind):
             self.names[step.var] = f"b_{step.var.name}"
-            self.writer.line(f"const i64 {self.names[step.var]} = {self._value(step.place)};")
+            self.writer.line(
+                f"const i64 {self.names[step.var]} = {self._value(step.place, 'i64')};"
+            )
         elif isinstance(step, Check):
             self.writer.line(f"if (!{self._value(step.place)}) return {step.number};")
         elif isinstance(step, Launch) and is_point(self.plan.kernels[step.kernel]):
@@ -266,11 +268,11 @@ class StepsPrinter:
 
     # ------------------------------------------------------------ launches
 
-    def _value(self, place: Place) -> str:
-        """The single element at a place, a bool or an int64."""
+    def _value(self, place: Place, kind: str = "u8") -> str:
+        """The single element at a place, a bool if nothing else is said."""
         if place.space == "local":
             return f"l{place.number}"
-        return f"*{self._pointer(place, 'u8')}"
+        return f"*{self._pointer(place, kind)}"
 
     def _pointer(self, place: Place, kind: str) -> str:
         if place.space == "local":

@@ -86,7 +86,7 @@ class View:
         """Whether NumPy lets one write through it: no broadcast axis, no diagonal."""
         axes = [d.axis for d in self.dims if isinstance(d, Along)]
         still = set(range(len(self.shape))) - set(axes)
-        return len(axes) == len(set(axes)) and all(self.shape[a] == 1 for a in still)
+        return len(axes) == len(set(axes)) and all(self.shape[a] in (0, 1) for a in still)
 
     def axes_used(self) -> frozenset[int]:
         """Result axes that some base dimension runs along; the others are broadcast."""

@@ -26,7 +26,7 @@ from npjit.ops import build, kinds
 from npjit.ops.cell import Cell
 from npjit.ops.control import COND, results
 from npjit.ops.regions import Inputs, Region, extended, seal
-from npjit.ops.sharing import share_unwritten
+from npjit.ops.sharing import ancestors_of, share_cells
 from npjit.ops.tracer import Tracer, as_node
 
 # branches of at most so many scalar operations become selects
@@ -122,8 +122,11 @@ def _merge(block: Block, condition: Node, first: Side, second: Side) -> list[Any
     for k, node in zip(varying, nodes, strict=True):
         result = traced(block, node)
         for value in pairs[k]:
-            if is_array(value) and value.cell.level <= block.depth:
-                share_unwritten(value, result)
+            if is_array(value):
+                for c in ancestors_of(value.cell):
+                    # what a branch has made itself nobody else can reach
+                    if c.level <= block.depth:
+                        share_cells(c, result.cell)
         merged[k] = result
     return merged
 

@@ -367,7 +367,10 @@ def _number_nodes(node: Node) -> list[Node] | None:
     pending = [node]
     while pending:
         n = pending[-1]
-        is_array = bool(n.shape) or (n.op.kind is Kind.INPUT and n.type.weight is Weight.ARRAY)
+        is_array = bool(n.shape)
+        if n.op.kind is Kind.INPUT:
+            # a region's parameter has no position: its value differs from trip to trip
+            is_array |= n.type.weight is Weight.ARRAY or n.params is None
         if is_array or n.op.kind not in _DECIDABLE or len(order) > 200:
             return None
         missing = [a for a in n.args if a not in order]

@@ -156,6 +156,13 @@ class Control:
         node = scalar_condition(self.block, condition)
         self.block.add(kinds.CHECK, (node,), "AssertionError", node.type)
 
+    def bound(self, value: Any) -> Any:
+        """The value of a name that is only given another name."""
+        if value is UNDEFINED:
+            message = "a local variable is used before it is bound"
+            self.raise_(lambda: UnboundLocalError(message))
+        return value
+
     def raise_(self, error: Callable[[], Any]) -> None:
         """raise error(); under a traced condition it is a check, and Python raises it when the call
         is run again"""
@@ -222,13 +229,17 @@ class Control:
         if stops:
             raise NotCaptured("arrays that change places in a loop with break", where_called())
         block = self.block
-        odd = not block.sizes.decide_eq(mod(items.trips, 2), 0)
         pairs = items.every(2)
+        try:
+            odd = not block.sizes.decide_eq(mod(items.trips, 2), 0)
+            certain = block.sizes.decide_le(1, pairs.trips)
+        except Unknown:
+            reason = "arrays that change places in a loop whose trips only the running code knows"
+            raise NotCaptured(reason, where_called()) from None
 
         def twice(item: Any, *inner: Any) -> Any:
             return body(item[1], *body(item[0], *inner))
 
-        certain = block.sizes.decide_le(1, pairs.trips)
         if certain:
             try:
                 stager = Stager(block, state, stops, [body])

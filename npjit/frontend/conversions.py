@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from npjit.core.graph import Node, Weight
+from npjit.core.graph import Node, Weight, reachable
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
 from npjit.ops.symint import SymInt
@@ -138,7 +138,7 @@ def _to_int(value: Tracer) -> Any:
 
 
 def _has_inputs(node: Node) -> bool:
-    return node.op is kinds.INPUT or any(_has_inputs(a) for a in node.args)
+    return any(n.op is kinds.INPUT for n in reachable([node]))
 
 
 _TO_PYTHON = {float: _to_float, complex: _to_complex, bool: _to_bool, int: _to_int}

@@ -171,6 +171,8 @@ class _Stager:
             return _undefined(bound([s]), NONE, [s]), NONE
         if isinstance(s, ast.Assign) and bound([s]) & self.appended:
             s.value = _growing(s.value)
+        if isinstance(s, ast.Assign):
+            s.value = _looked_up(s.value)
         return [self.expressions.visit(s)], NONE
 
     def _visit(self, e: ast.expr) -> ast.expr:
@@ -249,6 +251,15 @@ class _Stager:
         result = ast.Tuple([_load(n) for n in state], ast.Load())
         head = _undefined(inner, frozenset(state), body) if body else []
         return _define(name, (*extra, *state), [*head, *made, ast.Return(result)], where)
+
+
+def _looked_up(value: ast.expr) -> ast.expr:
+    """A name that is given another name is looked at by nobody else, and may be unbound."""
+    if isinstance(value, ast.Name):
+        return _at(_call("bound", [value]), value)
+    if isinstance(value, ast.Tuple | ast.List):
+        value.elts = [_looked_up(e) for e in value.elts]
+    return value
 
 
 class Expressions(ast.NodeTransformer):

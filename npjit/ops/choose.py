@@ -80,6 +80,8 @@ def _clipped(block: Block, array: Tracer, low: Any, high: Any) -> Tracer:
         high = None if is_int(high) and high >= int(info.max) else high
     if low is None and high is None:
         return np.positive(array)
+    if array.dtype.kind == "c":
+        raise NotCaptured("np.clip of complex numbers")
     if high is None:
         return np.maximum(array, low)
     if low is None:

@@ -177,7 +177,9 @@ def imag(val: Any) -> Tracer:
     if array.dtype.kind == "c":
         return share_unwritten(array, _part(array, "imag"))
     zero = build.constant(array.block, 0, array.dtype, array.weight)
-    return fresh(array.block, build.broadcast(array.block, zero, array.raw_shape))
+    made = fresh(array.block, build.broadcast(array.block, zero, array.raw_shape))
+    # read-only, as NumPy's
+    return share_unwritten(fresh(array.block, zero), made)
 
 
 def _part(array: Tracer, name: str) -> Tracer:

@@ -333,6 +333,8 @@ def _reduce_form(of: Callable[..., Any], takes_dtype: bool) -> Callable[..., Any
             raise NotCaptured("ufunc.reduce with dtype=")
         if of not in (any_, all_):
             named["initial"] = initial
+        elif _given(initial):
+            raise NotCaptured("a logical reduction with initial=")
         return of(array, **named)
 
     return reduce

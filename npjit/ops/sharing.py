@@ -105,10 +105,14 @@ def share_reshaped(array: Tracer, shape: Shape) -> Tracer:
 
 def share_unwritten(array: Tracer, result: Tracer) -> Tracer:
     """`result` may share memory with `array`: nobody may write while both are alive."""
-    parent = root_of(array.cell)
-    parent.children.append(ref(result.cell))
-    result.cell.parents.append(parent)
+    share_cells(root_of(array.cell), result.cell)
     return result
+
+
+def share_cells(parent: Cell, child: Cell) -> None:
+    """`child` may be a part of `parent`."""
+    parent.children.append(ref(child))
+    child.parents.append(parent)
 
 
 def reshape_copies(array: Tracer, shape: Shape) -> bool:

@@ -108,8 +108,8 @@ def var(
     array = as_array(find_block(a, out, where), a)
     many_axes(axis, array.ndim)
     kind = _accumulator(array, dtype)
-    if kind.kind == "c" and dtype is not None:
-        raise NotCaptured("a variance with a complex dtype")
+    if dtype is not None and "c" in (kind.kind, array.dtype.kind):
+        raise NotCaptured("a variance of complex numbers, or with a complex dtype")
     ddof = ddof if correction is Absent else correction
     kept = is_set(keepdims)
     own_mean = mean is Absent or mean is None

@@ -143,8 +143,6 @@ def _kept_whole(view: View, first: int, dims: int) -> bool:
 
 def through_reshape(old: Shape, new: Shape, index: Index) -> Index | None:
     """The index into the value of shape `old` that was reshaped to `new`."""
-    if 0 in new:
-        return (ORIGIN,) * len(old)  # nothing is ever read
     spans = _without_ones(new, index)
     if spans is None:
         return None

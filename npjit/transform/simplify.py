@@ -66,8 +66,15 @@ def _again(graph: Graph, guards: Sequence[Guard]) -> Graph:
     return _rewrite(graph, guards, _again)
 
 
+_VALUES = frozenset(
+    [Kind.ELEMENTWISE, Kind.REDUCE, Kind.VIEW, Kind.RESHAPE, Kind.PAD, Kind.GATHER, Kind.CONTRACT]
+)
+
+
 def answer(q: Question) -> Node:
     """The node for a question: what the first rule that applies gives, else the question itself."""
+    if 0 in q.type.shape and q.op.kind in _VALUES and q.args[0].op.kind is not Kind.CONST:
+        return _filled(q, Literal.of(0, q.type.dtype))  # of no elements: nobody can tell
     for rule in RULES.get(q.op.kind, ()):
         found = rule(q)
         if found is not None:

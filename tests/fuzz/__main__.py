@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import argparse
 
+from tests.fuzz.guards import hunt_stories
 from tests.fuzz.hunt import PARTS, hunt
 
 
 def main() -> None:
     """Read the command line and hunt."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("part", choices=sorted(PARTS))
+    parser.add_argument("part", choices=[*sorted(PARTS), "guards"])
     parser.add_argument("--examples", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0, help="seed of the first example")
     parser.add_argument("--seconds", type=float, default=500.0)
     parser.add_argument("--most", type=int, default=10, help="stop after so many differences")
     given = parser.parse_args()
-    hunt(PARTS[given.part], given.first, given.examples, given.seconds, given.most)
+    if given.part == "guards":
+        hunt_stories(given.first, given.examples, given.seconds, given.most)
+    else:
+        hunt(PARTS[given.part], given.first, given.examples, given.seconds, given.most)
 
 
 if __name__ == "__main__":

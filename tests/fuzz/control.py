@@ -134,7 +134,7 @@ class Body:
                 f"for {index} in range(1, n):",
                 f"for {index} in range(1, n - 1):",
                 f"for {index} in range(n - 1, -1, -1):",
-                f"for {index} in range(k % 12):" if self.loops else f"for {index} in range(k):",
+                f"for {index} in range(k % 12):" if self.lines[6:] else f"for {index} in range(k):",
                 f"for {index} in range(m % 12):",
                 f"for {index} in range(0, n, 2):",
                 f"for {index} in range(7):",
@@ -170,8 +170,8 @@ class Body:
         test = rng.choice(
             [
                 f"{counter} < {limit}",
-                f"{counter} < {limit} and {self.condition()}",
-                f"{self.condition()} and {counter} < {limit}",
+                f"{counter} < {limit} and ({self.condition()})",
+                f"({self.condition()}) and {counter} < {limit}",
                 f"{counter} < {limit} and np.abs({rng.choice(VECTORS)}).max() < 50",
             ]
         )
@@ -213,7 +213,8 @@ class Body:
             f"{number} = {value}",
             f"{number} = {value}",
             f"{number} += {value}",
-            f"{number} {rng.choice(['+', '-', '*'])}= {value}",
+            f"{number} {rng.choice(['+', '-'])}= {value}",
+            f"{number} *= {rng.choice(['0.5', '-1', '1.5'])}",
             f"{number} = {rng.choice(['min', 'max'])}({value}, {number})",
             f"{count} = {self.integer()}",
             f"{count} += {rng.choice(['1', '2', '-1', self.integer()])}",

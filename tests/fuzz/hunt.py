@@ -21,18 +21,15 @@ import numpy as np
 
 import npjit
 from tests.fuzz.batch import Ran, run_all
-from tests.fuzz.compare import difference
+from tests.fuzz.compare import LESSER, difference
 from tests.fuzz.control import control_program
 from tests.fuzz.gradients import gradient_difference, gradient_program
 from tests.fuzz.program import Outcome, Program
 from tests.fuzz.straight import straight_program
 
 BATCH = 50
-PATIENCE = 300.0
+PATIENCE = 90.0
 SHRINKING = 25.0
-# differences that are counted, but not hunted: equal values in another memory order, or as another
-# kind of number where the path taken decides between Python's and NumPy's
-LESSER = ("memory order", "kind of number")
 # so many findings that begin alike are made small and shown
 SHOWN = 2
 
@@ -121,6 +118,8 @@ def hunt(part: Part, first: int, examples: int, seconds: float, most: int) -> Ta
             break
         seeds = range(start, min(start + BATCH, first + examples))
         _add(part, tally, list(seeds))
+        if tally.examples % 1000 == 0:
+            print(str(tally).splitlines()[0], flush=True)
     print(tally, flush=True)
     return tally
 

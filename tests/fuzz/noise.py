@@ -50,7 +50,7 @@ def make_noisy(size: float) -> Callable[..., Any]:
     """The noisy call, with random errors of its own each time."""
     rng = np.random.default_rng()
 
-    def moved(value: Any, roundings: float) -> Any:
+    def moved(value: Any, roundings: float, least: float = 0.0) -> Any:
         if isinstance(value, tuple | list):
             return type(value)(moved(v, roundings) for v in value)
         if isinstance(value, float | complex) and not isinstance(value, np.generic):
@@ -58,11 +58,11 @@ def make_noisy(size: float) -> Callable[..., Any]:
         if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "fc":
             return value
         step = rng.choice([-1.0, 1.0], np.shape(value)) * roundings
-        eps = np.finfo(value.dtype).eps
+        eps = max(least, float(np.finfo(value.dtype).eps))
         exact = np.asarray(value)
         # computed in double, so that half-precision noise is not lost to rounding
         wide = exact.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
-        shaken = np.where(exact == 0, wide, wide + float(eps) * step * _sizes(wide, rng))
+        shaken = np.where(exact == 0, wide, wide + eps * step * _sizes(wide, rng))
         shaken = np.where(np.isfinite(exact), shaken, wide)
         made = np.empty_like(exact)
         made[...] = shaken.astype(value.dtype)
@@ -72,6 +72,9 @@ def make_noisy(size: float) -> Callable[..., Any]:
         if name in ("signbit", "copysign"):
             args = tuple(_any_sign(a, rng) for a in args)
             noisy.used = True  # type: ignore[attr-defined]
+        if name in ("astype", "asarray", "array", "copyto", "full_like"):
+            noisy.used = True  # type: ignore[attr-defined]
+            return _any_unsigned(function(*args, **kwargs), function, args, rng)
         if name in EXTREMES:
             noisy.used = True  # type: ignore[attr-defined]
             return _any_zero(function(*args, **kwargs), rng)
@@ -88,13 +91,13 @@ def make_noisy(size: float) -> Callable[..., Any]:
         if target is not None:
             outs = target if isinstance(target, tuple) else (target,)
             for out in outs:
-                out[...] = moved(out, size)
+                out[...] = moved(out, size, max((_epsilon(a) for a in args), default=0.0))
             return result
         made = moved(result, size)
         if name in MANY and np.iscomplexobj(made) and not np.all(np.isfinite(made)):
             # products of infinities differ between BLAS's own routines
             made = np.where(np.isfinite(made), made, rng.normal())[()]
-        return made
+        return _any_zero(made, rng) if name in MANY else made
 
     noisy.used = False  # type: ignore[attr-defined]
     return noisy
@@ -106,6 +109,24 @@ def _any_sign(value: Any, rng: Any) -> Any:
         return value
     signs = rng.choice([-1.0, 1.0], np.shape(value)).astype(np.asarray(value).dtype)
     return np.where(np.isnan(value), np.copysign(np.nan, signs), value)[()]
+
+
+def _any_unsigned(result: Any, function: Any, args: Any, rng: Any) -> Any:
+    """The result of a cast, with random numbers where an unsigned integer has no room for it."""
+    sources = [getattr(function, "__self__", None), *args]
+    source = next((s for s in sources if isinstance(s, np.ndarray | np.generic)), None)
+    if getattr(result, "dtype", None) is None or result.dtype.kind != "u" or source is None:
+        return result
+    if source.dtype.kind != "f" or np.shape(source) != np.shape(result):
+        return result
+    with np.errstate(invalid="ignore"):
+        fits = (source > -1) & (source <= np.iinfo(result.dtype).max)
+    return np.where(fits, result, rng.integers(0, 200, np.shape(result)).astype(result.dtype))[()]
+
+
+def _epsilon(value: Any) -> float:
+    kind = getattr(value, "dtype", None)
+    return float(np.finfo(kind).eps) if kind is not None and kind.kind in "fc" else 0.0
 
 
 def _any_zero(value: Any, rng: Any) -> Any:
