@@ -14,7 +14,8 @@ from npjit import backends
 from npjit.api.export import ExportError, export
 from npjit.api.grad import grad, value_and_grad
 from npjit.api.jit import jit
-from npjit.api.options import CaptureError, NpjitWarning
+from npjit.api.options import CaptureError
+from npjit.core.warn import NpjitWarning
 
 __version__ = "0.1.0"
 __all__ = [

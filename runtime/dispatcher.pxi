@@ -19,7 +19,14 @@ cdef extern from "Python.h":
     void Py_XDECREF(PyObject* value)
 
 
+cdef int BROKEN_MODE = MODES.index("broken")
 cdef int NUMPY_MODE = MODES.index("numpy")
+
+# Calls that compiled code has answered, of all dispatchers.
+cdef long long compiled_answers = 0
+
+# Results whose parts run only when they are asked for; such a call counts as broken.
+cdef tuple LATER = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 
 # NumPy keeps what np.errstate and np.seterr say in one immutable object per setting.
 cdef object error_settings = numpy._core.umath._extobj_contextvar
@@ -51,6 +58,8 @@ cdef class Dispatcher:
     miss      called with (args, kwargs) of a call that no entry matches; its result is the call's
     original  the user's function: answers when np.errstate is to raise, call, print or log, when a
               check fails at run time, and for entries that have nothing else to run
+    broken    the function cut into compiled parts, or None: answers for entries of mode "broken";
+              a call in which no part ran compiled counts as "numpy"
 
     A method when found on a class, like a function. Has a __dict__, and can be subclassed.
     """
@@ -60,6 +69,7 @@ cdef class Dispatcher:
     cdef Entry _recent
     cdef long long _counts[3]
     cdef public object miss
+    cdef public object broken
     cdef readonly object original
     cdef dict __dict__
     cdef object __weakref__
@@ -146,6 +156,7 @@ cdef PyObject* attempt(
     Dispatcher self, Entry entry, PyObject** args, size_t nargsf, PyObject* names
 ) except? NULL:
     """The answer by this entry, a new reference; NULL without an exception if it does not match."""
+    global compiled_answers
     cdef PyObject* result = NULL
     cdef int detail = 0
     cdef Call call
@@ -156,14 +167,30 @@ cdef PyObject* attempt(
     if outcome == Outcome.no_match:
         return NULL
     if outcome == Outcome.done or outcome == Outcome.raised:
+        compiled_answers += 1
         self._counts[entry._mode] += 1
         return result
+    if entry._mode == BROKEN_MODE and self.broken is not None:
+        return _released(in_parts(self, args, nargsf, names))
     if outcome == Outcome.failed and entry.on_check is not None:
         self._counts[entry._mode] += 1
         entry.on_check(detail)
         self._counts[entry._mode] -= 1
     self._counts[NUMPY_MODE] += 1
     return _released(PyObject_Vectorcall(self.original, args, nargsf, names))
+
+
+cdef object in_parts(Dispatcher self, PyObject** args, size_t nargsf, PyObject* names):
+    """The answer of the function cut into parts."""
+    cdef long long before = compiled_answers
+    cdef bint compiled = False
+    try:
+        result = PyObject_Vectorcall(self.broken, args, nargsf, names)
+        compiled = isinstance(result, LATER)
+        return result
+    finally:
+        compiled = compiled or compiled_answers != before
+        self._counts[BROKEN_MODE if compiled else NUMPY_MODE] += 1
 
 
 cdef object dispatch(Dispatcher self, PyObject** args, size_t nargsf, PyObject* names):

@@ -93,6 +93,7 @@ class Workers {
     }
     stop();
     wanted_ = workers;
+    avoided_ = -1;
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -130,9 +131,33 @@ class Workers {
   void signal_change() {
     generation_.fetch_add(1);
     if (sleeping_.load() > 0) {
+      leave_cpu(sched_getcpu());
       const std::lock_guard<std::mutex> guard(mutex_);
       wake_.notify_all();
     }
+  }
+
+  // Keeps the workers off the caller's processor. Where a scheduler wakes them there, beside the
+  // data, they wait until the caller has done all chunks.
+  void leave_cpu(int cpu) {
+    if (cpu < 0 || cpu == avoided_) {
+      return;
+    }
+    for (std::thread& thread : threads_) {
+      cpu_set_t set;
+      if (pthread_getaffinity_np(thread.native_handle(), sizeof(set), &set) != 0) {
+        return;
+      }
+      if (avoided_ >= 0) {
+        CPU_SET(avoided_, &set);
+      }
+      CPU_CLR(cpu, &set);
+      if (CPU_COUNT(&set) < wanted_) {
+        return;  // there are more threads than processors
+      }
+      pthread_setaffinity_np(thread.native_handle(), sizeof(set), &set);
+    }
+    avoided_ = cpu;
   }
 
   void stop() {
@@ -185,6 +210,7 @@ class Workers {
   }
 
   int wanted_ = 0;
+  int avoided_ = -1;  // the processor that the workers keep off
   Job job_{};
   std::atomic<bool> taken_[most_threads] = {};
   alignas(64) std::atomic<std::uint32_t> generation_{0};

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import npjit
 from npjit.codegen.cache import Cache, digest, open_cache
 
 
@@ -156,7 +157,7 @@ def test_a_file_in_place_of_the_directory_is_refused(
 
 def assert_refused(directory: Path, monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
     monkeypatch.setenv("NPJIT_CACHE_DIR", str(directory))
-    with pytest.warns(RuntimeWarning, match=reason):
+    with pytest.warns(npjit.NpjitWarning, match=reason):
         chosen = open_cache()
     assert chosen.directory != directory
     assert stat.S_IMODE(chosen.directory.stat().st_mode) == 0o700

@@ -81,6 +81,19 @@ def test_doctor_names_what_is_found(tmp_path):
     assert {"cpp", "numpy"} <= subjects
 
 
+def test_doctor_says_what_to_install(tmp_path):
+    (tmp_path / "ziglang").mkdir()
+    (tmp_path / "ziglang" / "__init__.py").touch()  # hides the wheel, and holds no compiler
+    hidden = {"PATH": "", "CXX": "", "PYTHONPATH": str(tmp_path)}
+    done = run_command("doctor", NPJIT_CACHE_DIR=str(tmp_path / "cache"), **hidden)
+    assert done.returncode == 1
+    assert "pip install 'npjit[compiler]'" in done.stdout.partition("To have more:")[2]
+    lines = {line.split()[1]: line for line in done.stdout.splitlines() if line[:2] in ("ok", "--")}
+    assert lines["cpp"].endswith("not installed")
+    assert lines["numpy"].startswith("ok")
+    assert not done.stderr
+
+
 def test_cache_is_shown_and_cleared(tmp_path):
     folder = str(tmp_path / "cache")
     program = "import npjit, numpy; npjit.jit(lambda x: x * 2 + 1)(numpy.ones(4))"

@@ -107,6 +107,12 @@ def test_names_in_dot_are_quoted():
     assert r'label="a \"quoted\" \\ title\l"' in text
 
 
+def test_without_a_path(compiled):
+    for given, kind in ((ARGS, "ndarray"), ((), "NoneType")):
+        with pytest.raises(TypeError, match=f"is the file to write, not a {kind}"):
+            compiled.visualize(*given)
+
+
 def test_wrong_ending(compiled, tmp_path):
     with pytest.raises(ValueError, match=r"writes \.svg, \.html or \.dot, not \.png"):
         compiled.visualize(*ARGS, tmp_path / "layer.png")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import npjit
+from npjit.codegen import cython_printer
 
 pytest.importorskip("Cython")
 
@@ -24,6 +27,11 @@ def softmax(x):
 def scaled(x, factor, /):
     x *= factor
     return {"total": x.sum(), "first": x[0], "same": x}
+
+
+def moved(out, start, words):
+    out += start * words
+    return out, 1, None
 
 
 @pytest.mark.parametrize("backend", ["cpp", "cython", "numba", "numpy"])
@@ -86,11 +94,60 @@ print(r["total"])
     assert run_without_npjit(tmp_path, code) == "89850.0"
 
 
+def test_exported_function_takes_what_it_was_compiled_for(tmp_path):
+    x = np.zeros(40)
+    # names that the module's own code might use, and a backend that has no C++
+    npjit.export(npjit.jit(moved, backend="numpy"), [x, x.copy(), 3], "np", tmp_path)
+    stub = (tmp_path / "np.pyi").read_text()
+    assert "words: int) -> tuple[NDArray[np.float64], int, None]" in stub
+    code = """
+from np import np as moved
+x = np.arange(50.0)
+assert moved(x, x.copy(), 2)[0] is x and x[2] == 6.0
+masked = np.ma.masked_array(x.copy(), mask=True)
+wrong = [(x, x, 2), (x[1:], x[:-1], 2), (x, x.copy(), 2.0), (x, masked, 2), (x[:0], x[:0], 2)]
+for arguments in wrong:
+    try:
+        moved(*arguments)
+    except (TypeError, ValueError):
+        continue
+    raise AssertionError(f"{arguments!r} was taken")
+print(x[2])
+"""
+    assert run_without_npjit(tmp_path, code) == "6.0"
+
+
+@pytest.mark.parametrize("missing", ["Cython", "setuptools"])
+def test_the_cython_backend_says_what_is_missing(monkeypatch, missing):
+    found = importlib.util.find_spec
+    absent = {missing: None}
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: absent[name] if name in absent else found(name)
+    )
+    f = npjit.jit(lambda x: x * 3.25 - np.cos(x), backend="cython")
+    with pytest.warns(npjit.NpjitWarning, match=f"takes {missing}: pip install"):
+        f(X)
+    assert f.cache_info()["numpy"] == 1
+
+
+def test_a_failed_build_is_kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("NPJIT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(cython_printer, "_HEAD", "no Cython at all")
+    f = npjit.jit(softmax, backend="cython")
+    with pytest.warns(npjit.NpjitWarning, match="failed; see") as caught:
+        f(X)
+    assert "no Cython at all" in Path(str(caught[0].message).split()[-1]).read_text()
+    with pytest.raises(npjit.ExportError, match="failed; see"):
+        npjit.export(softmax, [X], "failing", tmp_path)
+    assert "no Cython at all" in (tmp_path / "build.log").read_text()
+
+
 FACTOR = np.arange(30.0)
 
 
 def test_export_refuses_what_is_no_argument(tmp_path):
     with pytest.raises(npjit.ExportError, match="positional arguments"):
         npjit.export(lambda x: x * FACTOR, [X], "module", tmp_path)
-    with pytest.raises(npjit.ExportError, match="no name"):
-        npjit.export(softmax, [X], "not a name", tmp_path)
+    for name in ("not a name", "class", "numpy", "json"):
+        with pytest.raises(npjit.ExportError, match="no name"):
+            npjit.export(softmax, [X], name, tmp_path)

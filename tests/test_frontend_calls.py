@@ -427,6 +427,7 @@ def test_names_and_signatures_are_kept():
     assert documented.__module__ == __name__
     assert str(inspect.signature(documented)) == "(x, a=2.0)"
     assert documented.note == "an attribute"
+    assert inspect.signature(npjit.jit(Count(X))) == inspect.signature(Count(X))
 
     def f(x):
         return x

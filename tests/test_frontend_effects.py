@@ -73,7 +73,7 @@ def run_three_times(f):
 def test_stores_outside(jit, f):
     compiled = jit(f)
     assert_same(run_three_times(compiled), run_three_times(f))
-    assert compiled.cache_info()["numpy"] == 3
+    assert compiled.cache_info()["broken"] == 3
 
 
 def test_stores_into_objects(jit):
@@ -121,7 +121,8 @@ def test_stores_into_objects(jit):
             results.append(([f(X) for _ in range(3)], meter.seen, meter.last, meter.total, items))
         assert_same(*results)
         # storing what is there already, as these do from their second call on, is no effect
-        assert f.cache_info()["numpy"] == (1 if number in (0, 7) else 3), number
+        info = f.cache_info()
+        assert info["broken"] + info["numpy"] == (1 if number in (0, 7) else 3), number
 
 
 def test_a_dict_argument_is_changed(jit):
@@ -130,7 +131,7 @@ def test_a_dict_argument_is_changed(jit):
         del d["old"]
         return d["n"] + 1
 
-    check_calls(jit(f), {"old": 1}, X, mode="numpy")
+    check_calls(jit(f), {"old": 1}, X, mode="broken")
 
     def in_place(d, items):
         d["w"] -= 0.5
@@ -166,7 +167,9 @@ def test_print_and_logging(jit, caplog):
     with redirect_stdout(text):
         for _ in range(2):
             assert np.array_equal(compiled(X), X + 1)
-    assert text.getvalue() == f"sum {X.sum()}\n" * 2
+    first, second = text.getvalue().splitlines()
+    assert first == second
+    assert np.isclose(float(first.removeprefix("sum ")), X.sum(), rtol=1e-14)
     log = logging.getLogger("npjit-test")
 
     def g(x):
@@ -376,7 +379,7 @@ def test_one_warning_with_line_and_reason():
         f(X)
         f(X.astype("f4"))
     (warning,) = [w for w in caught if issubclass(w.category, npjit.NpjitWarning)]
-    assert "append runs as NumPy" in str(warning.message)
+    assert "append runs in parts" in str(warning.message)
     assert "test_frontend_effects.py:" in str(warning.message)
     assert warning.filename == __file__
     with pytest.raises(npjit.CaptureError, match=r"test_frontend_effects.py:\d+: a store"):

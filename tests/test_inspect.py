@@ -83,6 +83,17 @@ def test_what_cannot_be_captured_names_its_line():
     assert str(report).splitlines()[0] == "refused: runs as NumPy"
 
 
+def wrong(x):
+    return x.total()
+
+
+def test_an_error_of_the_call_is_told():
+    words = "the call raises AttributeError: 'ndarray' object has no attribute 'total'"
+    with pytest.raises(npjit.CaptureError, match=f"wrong cannot be captured: {words}"):
+        npjit.jit(wrong).lower(ROWS)
+    assert npjit.jit(wrong).explain(ROWS).breaks == [words]
+
+
 def test_explain_counts():
     compiled, args = EXAMPLES["layer"]
     report = compiled.explain(*args)

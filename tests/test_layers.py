@@ -28,7 +28,7 @@ ALLOWED = {
     "backends": {"core", "codegen", "schedule", "_runtime"},
     "api": {"core", "ops", "frontend", "transform", "schedule", "codegen", "backends", "_runtime"},
     "cli": {"api", "backends", "codegen", "core", "_runtime", ""},
-    "": {"api", "backends", "cli"},
+    "": {"api", "backends", "cli", "core"},
 }
 
 

@@ -81,6 +81,13 @@ def test_dump(tmp_path):
     assert (tmp_path / "dump" / "0001-softmax.graph.txt").read_text().startswith("graph(")
 
 
+def test_a_dump_that_cannot_be_written_is_told(tmp_path):
+    (tmp_path / "file").touch()
+    out, told = run(PROGRAM, NPJIT_DUMP=str(tmp_path / "file"))
+    assert out == "3 2"
+    assert "NpjitWarning: NPJIT_DUMP=" in told and "cannot be written: File exists" in told
+
+
 def test_check_passes_on_sound_code():
     assert run(PROGRAM, NPJIT_CHECK="1") == ("3 2", "")
 

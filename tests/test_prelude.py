@@ -114,7 +114,6 @@ def test_complex(code: str) -> None:
             ("nj_fmax(v0, v1)", code * 2, code, np.fmax),
             ("nj_fmin(v0, v1)", code * 2, code, np.fmin),
             ("nj_reciprocal(v0)", code, code, np.reciprocal),
-            ("nj_real(v0)", code, real, lambda x: x.real.copy()),
         ]
     )  # fmt: skip
     check(

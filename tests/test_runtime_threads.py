@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -131,6 +132,26 @@ def child_status(work) -> int:
         signal.alarm(20)
         os._exit(0 if work() else 1)
     return os.waitpid(child, 0)[1]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
+def test_workers_wake_elsewhere_than_the_caller(chunks):
+    allowed = os.sched_getaffinity(0)
+    set_num_threads(3)  # so that the call of two threads starts a worker of its own
+    chunks(np.zeros(100))
+    before = set(os.listdir("/proc/self/task"))
+    set_num_threads(2)
+    chunks(np.zeros(100))
+    (worker,) = set(os.listdir("/proc/self/task")) - before
+    try:
+        for cpu in sorted(allowed)[:2]:
+            while Path(f"/proc/self/task/{worker}/stat").read_text().split()[2] != "S":
+                time.sleep(0.001)
+            os.sched_setaffinity(0, {cpu})
+            chunks(np.zeros(100))
+            assert os.sched_getaffinity(int(worker)) == allowed - {cpu}
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def test_fork_after_use(nested):

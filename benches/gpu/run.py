@@ -72,14 +72,16 @@ def _flat(value: Any) -> list[Any]:
     return [value]
 
 
-def measure(workload: Workload, scale: float, rate: float, repeats: int) -> str:
+def measure(
+    workload: Workload, scale: float, rate: float, repeats: int, fastmath: str | None
+) -> str:
     """One row of the table."""
     arguments = workload.make(Maker(cupy, scale))
     function = workload.function
     if workload.gradient:
-        jitted = npjit.value_and_grad(function, argnums=workload.gradient)
+        jitted = npjit.value_and_grad(function, argnums=workload.gradient, fastmath=fastmath)
     else:
-        jitted = npjit.jit(function)
+        jitted = npjit.jit(function, fastmath=fastmath)
     start = time.perf_counter()
     got = jitted(*arguments)
     cupy.cuda.Device().synchronize()
@@ -124,12 +126,14 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--fastmath", choices=("contract", "approx"))
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     rate = copy_rate()
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     lines = [
-        f"{name}, CuPy {cupy.__version__}, sizes times {options.scale}; "
+        f"{name}, CuPy {cupy.__version__}, sizes times {options.scale}, "
+        f"fastmath {options.fastmath}; "
         f"copy {rate / 1e9:.0f} GB/s; {time.strftime('%Y-%m-%d')}",
         "",
         "| # | workload | npjit ms | of copy | best peer ms | times the peer | CuPy ms "
@@ -140,7 +144,7 @@ def main() -> None:
         if options.names and workload.name not in options.names:
             continue
         try:
-            row = measure(workload, options.scale, rate, options.repeats)
+            row = measure(workload, options.scale, rate, options.repeats, options.fastmath)
         except Exception as e:
             traceback.print_exc(limit=-4)
             why = f"{type(e).__name__}: {str(e)[:80]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,16 @@ from numpy.lib.stride_tricks import as_strided
 from npjit import _runtime
 from npjit.api import logs
 from npjit.api.options import Options
+from npjit.api.placement import place
 from npjit.backends import registry
 from npjit.backends.reference import weighed
 from npjit.core.graph import Graph, Node, Weight
 from npjit.core.size import Size, atoms, substitute
+from npjit.frontend.capture import ON_CPU
 from npjit.frontend.results import Alias
 from npjit.frontend.trace import Captured
 from npjit.transform.simplify import simplify
+from npjit.transform.spread import spread
 
 # the last word of the search order: C++, then Numba, then NumPy itself
 SEARCH = ("cpp", "numba", "numpy")
@@ -60,24 +63,31 @@ def compile_captured(
 ) -> Compiled:
     """Run passes and backend, and make the Entry; `detail`: plan and source text are wanted."""
     graph = simplify(captured.graph)
+    wider = spread(graph)
+    if wider is not graph:
+        graph = simplify(wider)
     watch.lap("simplify")
-    if logs.checking():
+    on_cpu = all(i.device == ON_CPU for i in captured.inputs)
+    if logs.checking() and on_cpu:
         logs.check_pass("simplify", captured.graph, graph, [i.value for i in captured.inputs])
-    made = _compile(captured, graph, options.backend, watch, detail or logs.wants_detail())
+    made = _compile(captured, graph, options, watch, detail or logs.wants_detail())
     made.steps, made.inputs = captured.steps, tuple(i.step for i in captured.inputs)
     return made
 
 
 def _compile(
-    captured: Captured, graph: Graph, backend: Any, watch: Stopwatch, detail: bool
+    captured: Captured, graph: Graph, options: Options, watch: Stopwatch, detail: bool
 ) -> Compiled:
+    backend, number = options.backend, place(captured, options.device)
+    if number != ON_CPU:
+        backend = "cuda"
     if callable(backend):
         return _with_callable(captured, graph, backend, _name_of(backend), watch)
     if backend is not None and backend not in registry.BUILT_IN:
         return _with_callable(captured, graph, registry.find(backend), backend, watch)
     from npjit.api.native import compile_native
 
-    return compile_native(captured, graph, backend, watch, detail)
+    return compile_native(captured, graph, replace(options, backend=backend), number, watch, detail)
 
 
 def _name_of(backend: Callable[..., Any]) -> str:
@@ -170,21 +180,28 @@ def variables(graph: Graph, inputs: list[Any]) -> dict[str, int]:
     return values
 
 
-def alias_result(alias: Alias, inputs: list[Any], sizes: dict[str, int]) -> np.ndarray:
-    """A result that is a view of an input's memory."""
+def alias_geometry(
+    alias: Alias, sizes: dict[str, int]
+) -> tuple[tuple[int, ...], int, tuple[int, ...]]:
+    """Shape, offset and strides of a view, in elements."""
 
     def value(size: Size) -> int:
         found = substitute(size, {v: sizes[v.name] for v in atoms(size)})
         assert isinstance(found, int)
         return found
 
+    strides = tuple(map(value, alias.strides))
+    return tuple(map(value, alias.shape)), value(alias.offset), strides
+
+
+def alias_result(alias: Alias, inputs: list[Any], sizes: dict[str, int]) -> np.ndarray:
+    """A result that is a view of an input's memory."""
     base = inputs[alias.input]
-    shape = tuple(value(s) for s in alias.shape)
-    strides = tuple(value(s) * base.itemsize for s in alias.strides)
+    shape, offset, steps = alias_geometry(alias, sizes)
     if 0 in shape or not base.size:
         return np.empty(shape, base.dtype)
-    first = value(alias.offset) * base.itemsize
-    corner = _element_at(base, first)
+    strides = tuple(s * base.itemsize for s in steps)
+    corner = _element_at(base, offset * base.itemsize)
     writeable = alias.writeable and base.flags.writeable
     return as_strided(corner, shape, strides, writeable=writeable)
 

@@ -74,7 +74,11 @@ def visualize(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any], pat
     """
     from npjit.api.inspect import Lowered
 
-    target = Path(path)
+    try:
+        target = Path(path)
+    except TypeError:
+        text = f"the last argument of visualize is the file to write, not a {type(path).__name__}"
+        raise TypeError(text) from None
     writers = {".dot": dot, ".svg": svg, ".html": page}
     if target.suffix not in writers:
         raise ValueError(f"visualize writes .svg, .html or .dot, not {target.suffix or target}")

@@ -18,7 +18,7 @@ from npjit.backends.reference import weighed
 from npjit.core.graph import Concrete, Node, Weight
 from npjit.core.op import Kind
 from npjit.core.trees import build, children_of, kind_of
-from npjit.frontend.capture import Capture, Policy
+from npjit.frontend.capture import ON_CPU, Capture, Policy
 from npjit.frontend.objects import TracedObject, real_class
 from npjit.frontend.outside import Outside
 from npjit.ops.errors import NotCaptured, pop_trace, push_trace
@@ -67,8 +67,11 @@ class Evaluator:
 
     def _evaluate(self, n: Node) -> Any:
         if n.op.kind is Kind.INPUT:
+            given = self.capture.inputs[n.params]
+            if given.device != ON_CPU:
+                raise NotCaptured("an array on a GPU whose values decide what is computed")
             # a copy: the caller's array is written only when the call is over
-            return np.array(self.capture.inputs[n.params].value)
+            return np.array(given.value)
         with np.errstate(**self.errors):
             return n.op.evaluate(Concrete(n, {}), *[self.values[a] for a in n.args])
 

@@ -7,12 +7,14 @@ module. An exported module needs NumPy alone: neither npjit nor a compiler.
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import inspect
 import keyword
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +28,14 @@ if TYPE_CHECKING:
     from npjit.schedule.plan import Plan
 
 
+# a module of such a name would hide the other one, or is hidden by it
+_TAKEN = sys.stdlib_module_names | {"Cython", "npjit", "numpy", "setup", "setuptools"}
+
+
 class ExportError(ValueError):
     """What cannot be a module on its own, and why."""
+
+    __module__ = "npjit"
 
 
 def export(function: Any, example_args: Sequence[Any], name: str, path: str | Path = ".") -> Path:
@@ -41,12 +49,12 @@ def export(function: Any, example_args: Sequence[Any], name: str, path: str | Pa
         functions and modules.
     example_args : sequence
         Arguments whose dtypes, ranks and memory layouts the module is compiled for. Extents above
-        16 may differ.
+        16 may differ. Numbers come in with the types they have here.
     name : str
         The module's name, and its function's.
     path : str or Path
         The folder that receives `<name>.pyx`, `<name>_native.cpp`, `setup.py`, the stub
-        `<name>.pyi` and the built module.
+        `<name>.pyi` and the built module, which is for processors like this machine's.
 
     Returns
     -------
@@ -71,19 +79,28 @@ def export(function: Any, example_args: Sequence[Any], name: str, path: str | Pa
     from npjit.api.inspect import Lowered
     from npjit.api.jit import Jitted
     from npjit.api.options import Options
+    from npjit.codegen.toolchain import find_compiler
 
-    if not name.isidentifier() or keyword.iskeyword(name):
+    if not name.isidentifier() or keyword.iskeyword(name) or name in _TAKEN:
         raise ExportError(f"{name!r} is no name for a module")
-    jitted = function if isinstance(function, Jitted) else Jitted(function, Options())
+    options = Options(backend="cpp")
+    is_jitted = isinstance(function, Jitted)
+    jitted = function.with_options(options) if is_jitted else Jitted(function, options)
+    compiler = find_compiler()
+    if compiler is None:
+        raise ExportError("a module takes a C++ compiler; python -m npjit doctor says which")
     low = Lowered(jitted, tuple(example_args), {})
-    if low.compiled.plan is None:
-        raise ExportError("exporting takes a C++ compiler; python -m npjit doctor says which")
     module = module_of(low.captured, low.graph, name, jitted.function)
+    texts = _printed(low.compiled.plan, module, compiler)
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
-    built = build_module(low.compiled.plan, module, folder)
     (folder / f"{name}.pyi").write_text(_stub(low.captured, low.graph, module))
-    return built
+
+    def keep(log: str) -> Path:
+        (folder / "build.log").write_text(log)
+        return folder / "build.log"
+
+    return _built(texts, module, folder, compiler, keep)
 
 
 def module_of(captured: Captured, graph: Graph, name: str, function: Any) -> Module:
@@ -135,28 +152,35 @@ def _returned(captured: Captured, graph: Graph, tree: Any, arguments: list[str])
     raise ExportError(f"an exported function cannot return a {kind}")
 
 
-def build_module(plan: Plan, module: Module, folder: Path) -> Path:
-    """Print the module's sources into `folder` and build it there."""
-    from npjit.codegen import toolchain
-    from npjit.codegen.cython_printer import NotStandalone, print_cython, print_setup
+def _printed(plan: Plan, module: Module, compiler: Compiler) -> tuple[str, str]:
+    """The C++ and the .pyx of a module."""
+    from npjit.codegen.cython_printer import NotStandalone, print_cython
 
-    compiler = toolchain.find_compiler()
-    if compiler is None:
-        raise ExportError(
-            "building a module takes a C++ compiler; python -m npjit doctor says which"
-        )
     try:
-        cpp, pyx = print_cython(plan, module, compiler.vector)
+        return print_cython(plan, module, compiler.vector)
     except NotStandalone as e:
         raise ExportError(f"no module of its own: {e}") from None
-    (folder / f"{module.name}_native.cpp").write_text(cpp)
-    (folder / f"{module.name}.pyx").write_text(pyx)
+
+
+def _built(
+    texts: tuple[str, str],
+    module: Module,
+    folder: Path,
+    compiler: Compiler,
+    keep: Callable[[str], Path],
+) -> Path:
+    """Write a module's sources and its setup.py into `folder`, and run that; `keep` saves the log
+    of a build that fails.
+    """
+    from npjit.codegen.cython_printer import print_setup
+
+    name = module.name
+    for missing in ("Cython", "setuptools"):
+        if importlib.util.find_spec(missing) is None:
+            raise ExportError(f"building a module takes {missing}: pip install 'npjit[cython]'")
+    (folder / f"{name}_native.cpp").write_text(texts[0])
+    (folder / f"{name}.pyx").write_text(texts[1])
     (folder / "setup.py").write_text(print_setup(module, compiler, compiler.vector))
-    return _built(module.name, folder, compiler)
-
-
-def _built(name: str, folder: Path, compiler: Compiler) -> Path:
-    """Run the folder's setup.py."""
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
     program = " ".join(compiler.command)
     environment = {**os.environ, "CXX": program, "CC": program}
@@ -165,9 +189,7 @@ def _built(name: str, folder: Path, compiler: Compiler) -> Path:
     )
     found = [p for p in folder.glob(f"{name}.*") if p.suffix in (".so", ".pyd")]
     if done.returncode or not found:
-        log = folder / "build.log"
-        log.write_text(done.stdout + done.stderr)
-        raise ExportError(f"building {name} failed; see {log} (it takes Cython and setuptools)")
+        raise ExportError(f"building {name} failed; see {keep(done.stdout + done.stderr)}")
     return found[0]
 
 
@@ -176,10 +198,25 @@ def _stub(captured: Captured, graph: Graph, module: Module) -> str:
     kinds = [_annotation(i.node.type) for i in captured.inputs]
     shown = ", ".join(f"{n}: {k}" for n, k in zip(module.arguments, kinds, strict=True))
     head = "from typing import Any\n\nimport numpy as np\nfrom numpy.typing import NDArray\n\n"
-    result = "Any"
-    if captured.tree[0] == "leaf" and captured.results[captured.tree[1]][0] == "fresh":
-        result = _annotation(graph.outputs[captured.results[captured.tree[1]][1]].type)
+    result = _result(captured, graph, captured.tree)
     return f"{head}def {module.name}({shown}) -> {result}: ...\n"
+
+
+def _result(captured: Captured, graph: Graph, tree: Any) -> str:
+    """The type of a result's tree."""
+    kind = tree[0]
+    if kind == "leaf":
+        what, number = captured.results[tree[1]]
+        if what == "fresh":
+            return _annotation(graph.outputs[number].type)
+        node = captured.inputs[number if what == "input" else number.input].node
+        return _annotation(node.type)
+    if kind == "const":
+        return "None" if tree[1] is None else type(tree[1]).__name__
+    if kind == "tuple":
+        inner = ", ".join(_result(captured, graph, t) for t in tree[1])
+        return f"tuple[{inner or '()'}]"
+    return "dict[str, Any]" if kind == "dict" else "list[Any]"
 
 
 def _annotation(type_: Any) -> str:
@@ -195,27 +232,28 @@ def compile_cython(
     """backend="cython": the plan as an extension module in the disk cache."""
     from npjit import _runtime
     from npjit.api.native import native_specs
-    from npjit.codegen import toolchain
     from npjit.codegen.cache import digest, open_cache
-    from npjit.codegen.cython_printer import Module, NotStandalone, print_cython
+    from npjit.codegen.cython_printer import Module
+    from npjit.codegen.toolchain import find_compiler
     from npjit.ops.errors import NotCaptured
 
-    compiler = toolchain.find_compiler()
+    compiler = find_compiler()
     if compiler is None:
         return None
     names = tuple(f"x{i}" for i in range(len(captured.inputs)))
     module = Module("graph", names, "None")
-    try:
-        texts = print_cython(plan, module, compiler.vector)
-    except NotStandalone as e:
-        raise NotCaptured(f"the cython backend: {e}") from None
-    watch.lap("print")
     cache = open_cache()
-    key = digest("cython", compiler.identity, *texts)
-    path = cache.object_path(key)
-    if path is None:
-        with cache.building() as folder:
-            path = cache.put_object(key, build_module(plan, module, folder))
+    try:
+        texts = _printed(plan, module, compiler)
+        watch.lap("print")
+        key = digest("cython", compiler.identity, *texts)
+        path = cache.object_path(key)
+        if path is None:
+            with cache.building() as folder:
+                keep = functools.partial(cache.keep_failure, key)
+                path = cache.put_object(key, _built(texts, module, folder, compiler, keep))
+    except ExportError as e:
+        raise NotCaptured(f"the cython backend: {e}") from None
     watch.lap("compile")
     perms = tuple(o.perm for o in plan.outputs if o.kind == "fresh")
     native = _runtime.NativeObject(str(path))

@@ -4,11 +4,13 @@ functions.
 
 from __future__ import annotations
 
+import operator
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from npjit.api.jit import Jitted
-from npjit.api.options import Options
+from npjit.api.options import CaptureError, Options, options_of
 from npjit.frontend.builtin_names import REPLACED_FUNCTIONS
 from npjit.frontend.outside import Outside
 from npjit.transform.api_grad import grad_of_traced, value_and_grad_of_traced
@@ -31,7 +33,7 @@ class Gradient(Jitted):
             raise TypeError(f"npjit.grad takes a callable, not {type(function).__name__}")
         # what answers when compiled code does not: never the function itself
         super().__init__(function, options, original=self._by_values)
-        self.argnums = argnums
+        self.argnums = _checked(argnums)
         self.has_aux = has_aux
         self.with_value = with_value
 
@@ -51,10 +53,22 @@ class Gradient(Jitted):
         return gradient
 
     def _by_values(self, *args: Any, **kwargs: Any) -> Any:
-        """What cannot be captured is differentiated value by value, with NumPy as the executor."""
+        """What cannot be captured is differentiated value by value, with NumPy as the executor.
+
+        Where an operation fails in that, the function itself runs, for NumPy's own error.
+        """
         from npjit.api.eager import gradient_by_values
 
-        return gradient_by_values(self, args, kwargs)
+        try:
+            return gradient_by_values(self, args, kwargs)
+        except CaptureError:
+            raise
+        except Exception as e:
+            if not _in_an_operation(e):
+                raise
+            failure = e
+        self.function(*args, **kwargs)
+        raise failure
 
     @property
     def label(self) -> str:
@@ -65,6 +79,28 @@ class Gradient(Jitted):
             Gradient,
             (self.function, self.options, self.argnums, self.has_aux, self.with_value),
         )
+
+
+def _checked(argnums: Argnums) -> int | tuple[int, ...]:
+    """argnums as an int or a tuple of them; TypeError for anything else."""
+    try:
+        return operator.index(argnums)  # type: ignore[arg-type]
+    except TypeError:
+        pass
+    try:
+        return tuple(operator.index(number) for number in argnums)  # type: ignore[union-attr]
+    except TypeError:
+        text = f"argnums must be an int or a sequence of ints, not {argnums!r}"
+        raise TypeError(text) from None
+
+
+def _in_an_operation(e: Exception) -> bool:
+    """Whether an operation on traced values raised, and neither the user's code nor grad itself."""
+    modules = [
+        frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(e.__traceback__)
+    ]
+    own = [name for name in modules if name.partition(".")[0] != "numpy"]
+    return own[-1].startswith("npjit.") and not own[-1].startswith("npjit.transform.")
 
 
 def grad(
@@ -101,7 +137,7 @@ def grad(
     >>> npjit.grad(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]))
     array([ 3., 12.])
     """
-    return Gradient(f, Options(**options), argnums, has_aux, False)
+    return Gradient(f, options_of("grad", options), argnums, has_aux, False)
 
 
 def value_and_grad(
@@ -115,7 +151,7 @@ def value_and_grad(
     >>> npjit.value_and_grad(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
     (np.float64(5.0), array([2., 4.]))
     """
-    return Gradient(f, Options(**options), argnums, has_aux, True)
+    return Gradient(f, options_of("value_and_grad", options), argnums, has_aux, True)
 
 
 def _traced(transform: Callable[..., Any]) -> Callable[..., Any]:
@@ -129,10 +165,10 @@ def _traced(transform: Callable[..., Any]) -> Callable[..., Any]:
         **options: Any,
     ) -> Callable[..., Any]:
         del options  # the trace around has its own
-        argnums = argnums if isinstance(argnums, int) else tuple(argnums)
+        numbers = _checked(argnums)
 
         def gradient(*args: Any, **kwargs: Any) -> Any:
-            return transform(outside.capture.block, f, args, kwargs, argnums, has_aux)
+            return transform(outside.capture.block, f, args, kwargs, numbers, has_aux)
 
         return gradient
 

@@ -95,6 +95,10 @@ def _array(dtype: int, ndim: int, extents: Any, layout: Any, writeable: Any) -> 
     return f": {_dtype(dtype)}[{shape}] in {order}{', writeable' if writeable else ''}"
 
 
+def _device(dtype: int, ndim: int, extents: Any, layout: Any, device: int) -> str:
+    return f"{_array(dtype, ndim, extents, layout, None)} on GPU {device}"
+
+
 def _dtype(number: int) -> str:
     return next(t.name for t in map(np.dtype, np.typecodes["All"]) if t.num == number)
 
@@ -121,4 +125,5 @@ _CONDITIONS: dict[str, Callable[..., str]] = {
     "scalar": lambda letter: f": {_a(_PYTHON[letter])}",
     "npscalar": lambda dtype: f": a NumPy {_dtype(dtype)}",
     "array": _array,
+    "device": _device,
 }

@@ -17,6 +17,7 @@ import numpy as np
 from npjit.api.compile import Compiled, Stopwatch, compile_captured
 from npjit.api.guards import in_words
 from npjit.api.options import CaptureError
+from npjit.api.placement import adopted
 from npjit.core.graph import Graph
 from npjit.core.size import substitute
 from npjit.ops.errors import NotCaptured
@@ -38,9 +39,7 @@ class Lowered:
 
     def __init__(self, jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         watch = Stopwatch()
-        on_device = jitted.elsewhere(args, kwargs)
-        if on_device is not None:
-            jitted, (args, kwargs) = on_device, on_device.wrapped(args, kwargs)
+        args, kwargs = adopted(args, kwargs) or (args, kwargs)
         try:
             self.captured = jitted.capture(args, kwargs)
             watch.lap("trace")
@@ -49,6 +48,9 @@ class Lowered:
             )
         except NotCaptured as e:
             raise CaptureError(f"{jitted.label} cannot be captured: {e}") from None
+        except Exception as e:
+            reason = f"the call raises {type(e).__name__}: {e}"
+            raise CaptureError(f"{jitted.label} cannot be captured: {reason}") from e
 
     @property
     def graph(self) -> Graph:
@@ -112,7 +114,8 @@ def explain(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ex
     try:
         low = Lowered(jitted, args, kwargs)
     except CaptureError as e:
-        return Explanation(jitted.label, breaks=[str(e.__context__)])  # the NotCaptured itself
+        reason = str(e).removeprefix(f"{jitted.label} cannot be captured: ")
+        return Explanation(jitted.label, breaks=[reason])
     made = low.compiled
     report = Explanation(jitted.label, made.backend, seconds=made.seconds)
     report.guards = in_words(jitted.function, made)

@@ -13,8 +13,9 @@ from typing import Any
 from npjit import _runtime
 from npjit.api import logs
 from npjit.api.compile import Compiled, Stopwatch, compile_captured
-from npjit.api.options import CaptureError, Options, warn_user
-from npjit.api.placement import needs_device
+from npjit.api.options import CaptureError, Options
+from npjit.api.placement import DeviceMismatch, adopted
+from npjit.core.warn import warn_user
 from npjit.frontend.builtin_names import REPLACED_FUNCTIONS
 from npjit.frontend.capture import Policy
 from npjit.frontend.outside import Outside
@@ -25,6 +26,8 @@ from npjit.ops.errors import NotCaptured, active_trace
 MOST_REFUSALS = 50
 # a refusal that guards do not decide is taken as settled after so many attempts
 MOST_ATTEMPTS = 8
+# a function that breaks for the same reason with so many kinds of arguments breaks with all others
+MOST_BROKEN = 4
 
 
 class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
@@ -45,13 +48,14 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         self.function = function
         self.options = options
         self.compiled: list[Compiled] = []
-        # (line and reason) of what ran as NumPy, with the number of such misses
+        # (line and reason) of what could not be captured whole, with the number of such misses
         self.refusals: dict[str, int] = {}
+        # the function's marks and segments (api.broken), once it has been cut
+        self.parts: Any = None
+        self.is_silent = False
         self._policy = Policy(options.dynamic)
         self._lock = threading.RLock()
         self._warned: frozenset[str] = frozenset()
-        # (GPU's number, whether NumPy arrays come and go) -> DeviceJitted
-        self.on_devices: dict[tuple[int, bool], Any] = {}
 
     def with_options(self, options: Options) -> Any:
         """The same function, compiled by other options."""
@@ -63,9 +67,9 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         trace = active_trace()
         if trace is not None:
             return self.inline(trace.outside)(*args, **kwargs)
-        on_device = self.elsewhere(args, kwargs)
-        if on_device is not None:
-            return on_device.answer(args, kwargs)
+        device_arrays = adopted(args, kwargs)
+        if device_arrays is not None:
+            return self(*device_arrays[0], **device_arrays[1])
         with self._lock:
             entry, doubt = self._compiled_meanwhile(args, kwargs), ""
             if entry is None:
@@ -79,14 +83,6 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         if doubt:
             self._warn(f"{self.label} runs as NumPy: {doubt}")
         return result
-
-    def elsewhere(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What answers calls on a GPU; None: this call is not one."""
-        if not needs_device(args, kwargs, self.options.device):
-            return None
-        from npjit.api.device import route
-
-        return route(self, args, kwargs)
 
     def _compiled_meanwhile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An entry that another thread has made while this one waited."""
@@ -112,6 +108,8 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
                 # refused by the backend, which may take other kinds of arguments
                 e.steps, e.passing = captured.steps, bool(captured.graph.guards)
             return self._refuse(e, len(args), tuple(kwargs))
+        except DeviceMismatch:
+            raise
         except Exception as e:
             return self._failed(e)
         self.compiled.append(made)
@@ -137,33 +135,50 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
     # ------------------------------------------------------------ what is not compiled
 
     def _refuse(self, e: NotCaptured, npositional: int, kwnames: tuple[str, ...]) -> Any:
-        """Remember that such calls run as NumPy, and say so once."""
+        """Remember that such calls run in parts or as NumPy, and say so once."""
         text = self._note(str(e))
         if self.options.fullgraph:
             raise CaptureError(f"{self.label} cannot be captured whole: {text}") from None
-        if e.__cause__ is not None:
-            return None, text  # an error inside an operation: NumPy will raise its own
-        self._warn(f"{self.label} runs as NumPy: {text}")
-        if e.passing and self.refusals.get(text, 0) < MOST_ATTEMPTS:
-            return None, ""
-        return self._numpy_entry(e, npositional, kwnames), ""
-
-    def _numpy_entry(self, e: NotCaptured, npositional: int, kwnames: tuple[str, ...]) -> Any:
-        """An entry for calls that are known to run as NumPy, after the compiled ones."""
-        entry = _runtime.Entry(
-            mode="numpy",
-            npositional=npositional,
-            kwnames=kwnames,
-            steps=e.steps,
-            inputs=(),
-            outputs=(),
-            tree=("const", None),
-        )
+        try:
+            self._cut(e)
+        except Exception as defect:
+            return self._failed(defect)
+        is_error = e.__cause__ is not None  # inside an operation: NumPy will raise its own
+        if self.broken is None and is_error:
+            return None, text
+        if not is_error:
+            how = "runs as NumPy" if self.broken is None else "runs in parts"
+            self._warn(f"{self.label} {how}: {text}")
+        entry = self._uncompiled_entry(e, npositional, kwnames)
+        if (e.passing or is_error) and self.refusals.get(text, 0) < MOST_ATTEMPTS:
+            return (None if self.broken is None else entry), ""
         self.add(entry)
         for made in self.compiled:
             self.remove(made.entry)
             self.add(made.entry)
-        return entry
+        return entry, ""
+
+    def _cut(self, error: NotCaptured) -> None:
+        """Set `broken` to the function in parts, where that is possible."""
+        from npjit.api.broken import cut_apart
+
+        cut_apart(self, error)
+
+    def _uncompiled_entry(self, e: NotCaptured, npositional: int, kwnames: tuple[str, ...]) -> Any:
+        """An entry for calls that are known to run in parts, or as NumPy."""
+        steps = e.steps
+        if self.parts is not None:
+            often = not e.passing and self.refusals.get(str(e), 0) > MOST_BROKEN
+            steps = self.parts.guarded(() if often else steps)
+        return _runtime.Entry(
+            mode="numpy" if self.broken is None else "broken",
+            npositional=npositional,
+            kwnames=kwnames,
+            steps=steps,
+            inputs=(),
+            outputs=(),
+            tree=("const", None),
+        )
 
     def _failed(self, e: Exception) -> tuple[Any, str]:
         """An exception while tracing: the user's own, which NumPy's run will raise again, or a
@@ -185,7 +200,7 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         return self.original(*args, **kwargs)
 
     def _warn(self, text: str) -> None:
-        if text not in self._warned and len(self._warned) < MOST_REFUSALS:
+        if not self.is_silent and text not in self._warned and len(self._warned) < MOST_REFUSALS:
             self._warned = self._warned | {text}
             warn_user(text)
 
@@ -206,18 +221,16 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
     # ------------------------------------------------------------ looking inside
 
     def cache_info(self) -> dict[str, Any]:
-        """Calls by how they ran (whole, broken, numpy), compiled versions, and what ran as NumPy
-        and why.
+        """Calls by how they ran (whole, broken, numpy), compiled versions (of segments, too), what
+        could not be captured whole and why, and the lines that stay Python between segments.
         """
-        found = {
+        segments = self.parts.segments.values() if self.parts is not None else ()
+        return {
             **self.counts(),
-            "compiled": len(self.compiled),
+            "compiled": len(self.compiled) + sum(len(s.compiled) for s in segments),
             "refusals": dict(self.refusals),
+            "breaks": self.parts.breaks() if self.parts is not None else [],
         }
-        for other in self.on_devices.values():
-            for name, value in other.cache_info().items():
-                found[name] = found[name] | value if name == "refusals" else found[name] + value
-        return found
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """What a call with these arguments compiles to; see `Lowered.as_text`."""
@@ -237,7 +250,7 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         """
         from npjit.api.draw import visualize
 
-        return visualize(self, args[:-1], kwargs, args[-1])
+        return visualize(self, args[:-1], kwargs, args[-1] if args else None)
 
     def __repr__(self) -> str:
         return f"<npjit.jit of {self.label}>"
@@ -284,6 +297,8 @@ def jit(
     fullgraph: bool = False,
     recompile_limit: int = 64,
     device: str | None = None,
+    fastmath: str | None = None,
+    mode: str = "default",
 ) -> Any:
     """Compile a NumPy function.
 
@@ -310,6 +325,11 @@ def jit(
         "cuda" or "cuda:1": NumPy arguments are moved to that GPU, and results come back as NumPy
         arrays. CuPy arrays (and whatever has `__cuda_array_interface__`) run where they live, with
         CuPy results, without this.
+    fastmath : str, optional
+        What CUDA code may do to be faster at the price of other last bits. "contract": a product
+        and a sum are one operation, rounded once. "approx": also division, square root and
+        reciprocals to two units in the last place, and zero for numbers below the normal ones.
+        None: results as NumPy's. Other backends compute as with None.
 
     Returns
     -------
@@ -328,7 +348,7 @@ def jit(
     >>> circle.cache_info()["whole"]
     1
     """
-    options = Options(backend, dynamic, fullgraph, recompile_limit, device)
+    options = Options(backend, dynamic, fullgraph, recompile_limit, device, fastmath, mode)
     if function is None:
         return functools.partial(jit_any, options=options)
     return jit_any(function, options)

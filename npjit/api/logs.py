@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npjit.api.guards import in_words
-from npjit.api.options import warn_user
+from npjit.core.warn import warn_user
 
 if TYPE_CHECKING:
     from npjit.api.compile import Compiled
@@ -65,7 +65,10 @@ def report(name: str, function: Any, made: Compiled, times_compiled: int) -> Non
             log(topic, f"{name}: {_text(topic, function, made, times_compiled)}")
     folder = os.environ.get("NPJIT_DUMP")
     if folder:
-        _dump(Path(folder), name, made)
+        try:
+            _dump(Path(folder), name, made)
+        except OSError as e:
+            warn_user(f"NPJIT_DUMP={folder} cannot be written: {e.strerror}")
 
 
 def _text(topic: str, function: Any, made: Compiled, times_compiled: int) -> str:

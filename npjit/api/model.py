@@ -10,6 +10,7 @@ special methods work.
 
 from __future__ import annotations
 
+import inspect
 from functools import lru_cache
 from typing import Any
 
@@ -23,7 +24,7 @@ _KEPT_NAMES = """
 __class__ __new__ __init__ __call__ __getattribute__ __getattr__ __setattr__ __delattr__
 __reduce__ __reduce_ex__ __dict__ __weakref__ __slots__ __doc__ __module__ __init_subclass__
 __subclasshook__ __copy__ __deepcopy__ __getstate__ __setstate__ __annotations__
-__npjit_inline__
+__npjit_inline__ __signature__
 """
 _KEPT = frozenset(_KEPT_NAMES.split())
 
@@ -45,6 +46,10 @@ class JittedObject:
     @property
     def __class__(self) -> type:  # type: ignore[override]
         return type(object.__getattribute__(self, "_npjit_model"))
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._npjit_model)
 
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("_npjit_") or name in _KEPT:

@@ -2,7 +2,7 @@
 
 In: a captured call and its graph after all passes. Out: a `Compiled`, whose entry runs it:
 
-    compile_native(captured, graph, None, watch, detail=False)    ->  Compiled(entry, graph, "cpp")
+    compile_native(captured, graph, Options(), ON_CPU, watch, False)   ->  Compiled(entry, ...)
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from npjit.api.compile import (
     make_entry,
     result_spec,
 )
-from npjit.api.options import warn_user
+from npjit.api.options import Options
 from npjit.backends.reference import reference, weighed
 from npjit.codegen import toolchain
 from npjit.core.graph import Graph
+from npjit.core.warn import warn_user
 from npjit.frontend.trace import Captured
 from npjit.ops.errors import NotCaptured
 from npjit.ops.host import compute
@@ -36,12 +37,20 @@ _warned: set[str] = set()
 
 
 def compile_native(
-    captured: Captured, graph: Graph, backend: str | None, watch: Stopwatch, detail: bool
+    captured: Captured,
+    graph: Graph,
+    options: Options,
+    number: int,
+    watch: Stopwatch,
+    detail: bool,
 ) -> Compiled:
-    """Compile with the named built-in backend, or the first of the search order that is there.
+    """Compile with the built-in backend of the options, or the first of the search order that is
+    there.
 
-    `detail`: plan and source are wanted too, so that remembered plans are of no use.
+    `number`: the GPU of backend "cuda". `detail`: plan and source are wanted too, so that
+    remembered plans are of no use.
     """
+    backend = options.backend
     if backend == "numpy":
         return _reference(captured, graph, watch, mode="whole")
     if backend in (None, "cpp") and not detail:
@@ -55,7 +64,11 @@ def compile_native(
     except NotScheduled as e:
         raise NotCaptured(str(e)) from None
     watch.lap("schedule")
-    for name in (backend,) if backend else SEARCH:
+    if backend == "cuda":
+        from npjit.api.device import compile_cuda
+
+        return compile_cuda(captured, graph, plan, watch, options, number)
+    for name in (str(backend),) if backend else SEARCH:
         made = _BUILDERS[name](captured, graph, plan, watch)
         if made is not None:
             return made
@@ -122,12 +135,12 @@ def _cpp(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Comp
     if compiler is None:
         _warn_once("no C++ compiler was found: install g++ or `pip install npjit[compiler]`")
         return None
-    from npjit.codegen.cpp import print_cpp
+    from npjit.codegen.cpp_parts import print_parts
 
-    source = print_cpp(plan, compiler)
+    units = print_parts(plan, compiler, toolchain.processors())
     watch.lap("print")
     try:
-        path = toolchain.compile_object(source)
+        path = toolchain.compile_object(*units)
     except toolchain.CompileError as e:
         _warn_once(f"the C++ compiler failed, the next backend answers: {e}")
         return None
@@ -137,7 +150,7 @@ def _cpp(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Comp
     native = _runtime.NativeObject(str(path))
     entry = make_entry(captured, native_specs(captured, graph, perms), native=native)
     watch.lap("load")
-    return Compiled(entry, graph, "cpp", plan, source, watch.seconds)
+    return Compiled(entry, graph, "cpp", plan, "\n".join(units), watch.seconds)
 
 
 def native_specs(captured: Captured, graph: Graph, perms: tuple[Any, ...]) -> list[Any]:
@@ -190,10 +203,4 @@ def _numpy(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Co
     return _reference(captured, graph, watch, mode="numpy")
 
 
-def _cuda(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled | None:
-    from npjit.api.device import compile_cuda
-
-    return compile_cuda(captured, graph, plan, watch)
-
-
-_BUILDERS = {"cpp": _cpp, "cython": _cython, "numba": _numba, "numpy": _numpy, "cuda": _cuda}
+_BUILDERS = {"cpp": _cpp, "cython": _cython, "numba": _numba, "numpy": _numpy}

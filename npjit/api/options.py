@@ -1,4 +1,4 @@
-"""What `npjit.jit` takes beside the function, checked once; and how npjit warns.
+"""What `npjit.jit` takes beside the function, checked once.
 
 >>> Options(backend="numpy").device is None
 True
@@ -8,31 +8,19 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 _DEVICE = re.compile(r"cuda(:\d+)?")
-
-
-class NpjitWarning(UserWarning):
-    """Something runs slower than the user may think, with the line and the reason."""
+FAST_MATH = (None, "contract", "approx")
+MODES = ("default", "background", "reduce-overhead", "max-autotune")
 
 
 class CaptureError(RuntimeError):
     """`fullgraph=True` (or a gradient) met code that cannot be captured; names line and reason."""
 
-
-def warn_user(text: str) -> None:
-    """An NpjitWarning that names the user's line, not one of npjit."""
-    level = 2
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("npjit."):
-        frame = frame.f_back
-        level += 1
-    warnings.warn(text, NpjitWarning, stacklevel=level)
+    __module__ = "npjit"
 
 
 @dataclass(frozen=True)
@@ -46,10 +34,20 @@ class Options:
     fullgraph: bool = False
     recompile_limit: int = 64
     device: str | None = None
+    fastmath: str | None = None
+    mode: str = "default"
 
     def __post_init__(self) -> None:
         if self.dynamic not in (None, True, False):
             raise ValueError(f"dynamic must be None, True or False, not {self.dynamic!r}")
+        if self.fullgraph not in (True, False):
+            raise ValueError(f"fullgraph must be True or False, not {self.fullgraph!r}")
+        if not isinstance(self.recompile_limit, int) or self.recompile_limit < 0:
+            raise ValueError(f"recompile_limit must be an int >= 0, not {self.recompile_limit!r}")
+        if self.fastmath not in FAST_MATH:
+            raise ValueError(f"fastmath must be one of {FAST_MATH}, not {self.fastmath!r}")
+        if self.mode not in MODES:
+            raise ValueError(f"mode must be one of {MODES}, not {self.mode!r}")
         if self.backend is None and os.environ.get("NPJIT_BACKEND"):
             object.__setattr__(self, "backend", os.environ["NPJIT_BACKEND"])
         if self.device is not None and not _DEVICE.fullmatch(self.device):
@@ -63,3 +61,15 @@ class Options:
                 registry.find(self.backend)
         elif self.backend is not None and not callable(self.backend):
             raise TypeError(f"backend must be a name or a callable, not {self.backend!r}")
+
+
+def options_of(caller: str, given: Mapping[str, Any]) -> Options:
+    """The Options that `caller` was given; what is none of them is a TypeError as Python words it.
+
+    >>> options_of("grad", {"fullgraph": True}).fullgraph
+    True
+    """
+    unknown = given.keys() - {field.name for field in fields(Options)}
+    if unknown:
+        raise TypeError(f"{caller}() got an unexpected keyword argument {min(unknown)!r}")
+    return Options(**given)

@@ -1,27 +1,28 @@
 """The CUDA backend: programs on NVIDIA GPUs through CuPy, which is imported when the first one is
 made.
 
-In: a `Plan`. Out: `program_for(plan)`, a callable from CuPy arrays and scalars to fresh CuPy
-arrays, which runs on the current device and stream:
+In: a GPU's number. Out: its `Device`, for programs on CuPy's arrays and current stream:
 
-    program = program_for(plan)
+    program = Program(plan, device(0))
     (y,) = program([cupy.ones(1000), 2.0])
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from npjit.backends.cuda_build import load_functions
-from npjit.backends.cuda_device import Region
-from npjit.backends.cuda_program import Program
+from npjit.backends.cuda_device import Keeper, Region
+from npjit.codegen.cuda import OPTIONS
 from npjit.core.op import Op
-from npjit.schedule.plan import Plan
+
+T = TypeVar("T")
 
 # BLAS's letters for the dtypes it multiplies
 _LETTERS = {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}
@@ -44,62 +45,130 @@ def cupy() -> Any:
 
 
 class CupyDevice:
-    """The current device and stream of CuPy, as a `Device`."""
+    """A GPU, by CuPy, as a `Device`. It must be the current one where memory or streams matter."""
 
-    def __init__(self) -> None:
-        from cupy_backends.cuda.api import driver
-
+    def __init__(self, number: int) -> None:
         self.cupy = cupy()
-        self._launch = driver.launchKernel
+        self.number = number
+        self.room: weakref.WeakSet[Keeper] = weakref.WeakSet()
+        self.memory: Callable[[int], Any] = self.cupy.cuda.alloc
         self._stream = self.cupy.cuda.get_current_stream
-        self._functions: dict[tuple[int, str, str], int] = {}
-        self._counters: dict[tuple[int, int], Any] = {}
+        self._functions: dict[tuple[str, str, tuple[str, ...]], int] = {}
+        self._counters: dict[int, Any] = {}
+
+    def active(self) -> Any:
+        """A context in which this is the current GPU."""
+        return self.cupy.cuda.Device(self.number)
+
+    # ------------------------------------------------------------ memory
 
     def address(self, array: Any) -> int:
         """Where an array's first element lies."""
         found: int = array.data.ptr
         return found
 
-    def empty(self, shape: tuple[int, ...], dtype: Any, perm: tuple[int, ...] | None) -> Any:
-        """A new array, its axes in memory in the order of `perm`."""
+    def maker(
+        self, shape: tuple[int, ...], dtype: Any, perm: tuple[int, ...] | None
+    ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """What makes a new array, its axes in memory in the order of `perm`; and its arguments."""
         if perm is None:
-            return self.cupy.ndarray(shape, dtype)
+            return self.cupy.ndarray, (shape, dtype)
+        return self.permuted, (shape, dtype, perm)
+
+    def permuted(self, shape: tuple[int, ...], dtype: Any, perm: tuple[int, ...]) -> Any:
+        """A new array, its axes in memory in the order of `perm`."""
         made = self.cupy.ndarray(tuple(shape[p] for p in perm), dtype)
         return made.transpose(np.argsort(perm).tolist())
 
+    def empty(self, shape: tuple[int, ...], dtype: Any, perm: tuple[int, ...] | None) -> Any:
+        """A new array, as `maker` says."""
+        make, given = self.maker(shape, dtype, perm)
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        return self._with_room(lambda: make(*given), f"{size:,} bytes for a result")
+
     def allocate(self, size: int) -> tuple[Any, int]:
         """Memory from CuPy's pool; freed memory is used again in the stream's order."""
-        memory = self.cupy.cuda.alloc(size)
+        if not size:
+            return None, 0
+        what = f"{size:,} bytes for intermediate values"
+        memory = self._with_room(lambda: self.memory(size), what)
         return memory, memory.ptr
 
+    def _with_room(self, work: Callable[[], T], what: str) -> T:
+        """What `work` gives. When memory is short, all that is only kept is freed, once."""
+        missing = self.cupy.cuda.memory.OutOfMemoryError
+        try:
+            return work()
+        except missing:
+            for keeper in list(self.room):
+                keeper.release()
+            self.cupy.get_default_memory_pool().free_all_blocks()
+        try:
+            return work()
+        except missing:
+            free, total = self.cupy.cuda.runtime.memGetInfo()
+            used = self.cupy.get_default_memory_pool().used_bytes()
+            raise MemoryError(
+                f"GPU {self.number} has no {what}: {free:,} of {total:,} bytes are free, "
+                f"arrays of CuPy hold {used:,}"
+            ) from None
+
     def counters(self, count: int) -> int:
-        """Counters of the current device and stream."""
-        place = (self.cupy.cuda.runtime.getDevice(), self._stream().ptr)
-        found = self._counters.get(place)
+        """Counters of the current stream."""
+        if not count:
+            return 0
+        stream = self._stream().ptr
+        found = self._counters.get(stream)
         if found is None or found.size < count:
-            found = self._counters[place] = self.cupy.zeros(max(count, 4096), np.uint32)
+            found = self._counters[stream] = self.cupy.zeros(max(count, 4096), np.uint32)
         address: int = found.data.ptr
         return address
 
-    def functions(self, source: str, names: Sequence[str]) -> list[Any]:
-        """Load the instances that are not known yet, as one module."""
-        number = self.cupy.cuda.runtime.getDevice()
-        missing = [n for n in names if (number, source, n) not in self._functions]
-        if missing:
-            found = load_functions(source, missing)
-            for name, function in zip(missing, found, strict=True):
-                self._functions[number, source, name] = function
-        return [self._functions[number, source, n] for n in names]
+    def uploaded(self, array: np.ndarray) -> Any:
+        """A copy of a NumPy array with the same strides."""
+        if array.flags.forc:
+            return self.cupy.asarray(array, order="A")
+        # with the bytes between its elements
+        start, end = np.lib.array_utils.byte_bounds(array)
+        origin = array.ctypes.data - start
+        memory = self.cupy.cuda.alloc(end - start)
+        memory.copy_from_host(start, end - start)
+        return self.cupy.ndarray(array.shape, array.dtype, memory + origin, array.strides)
 
-    def start(self, function: Any, grid: tuple[int, int], block: int, parameters: int) -> None:
-        """Start a function on the current stream."""
-        x, y = grid
-        self._launch(function, x, y, 1, block, 1, 1, 0, self._stream().ptr, parameters, 0)
+    def downloaded(self, array: Any) -> np.ndarray:
+        """A NumPy copy, when all work before is done."""
+        found: np.ndarray = self.cupy.asnumpy(array, order="A")
+        return found
+
+    def part_of(
+        self, array: Any, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
+    ) -> Any:
+        """A view of an array's memory; offset and strides in elements."""
+        item = array.dtype.itemsize
+        steps = tuple(s * item for s in strides)
+        return self.cupy.ndarray(shape, array.dtype, array.data + offset * item, steps)
+
+    # ------------------------------------------------------------ work
+
+    def functions(
+        self, source: str, names: Sequence[str], options: tuple[str, ...] = OPTIONS
+    ) -> list[int]:
+        """Load the instances that are not known yet, as one module."""
+        known = self._functions
+        missing = [n for n in names if (source, n, options) not in known]
+        if missing:
+            found = load_functions(source, missing, options)
+            for name, function in zip(missing, found, strict=True):
+                known[source, name, options] = function
+        return [known[source, n, options] for n in names]
 
     def multiply(self, a: Region, b: Region, c: Region) -> None:
         """c = a @ b by cuBLAS, or by CuPy for strides and dtypes that cuBLAS does not take."""
         if not blas_multiply(a, b, c):
-            self.view(c)[...] = self.cupy.matmul(self.view(a), self.view(b))
+            product = self._with_room(
+                lambda: self.cupy.matmul(self.view(a), self.view(b)), "memory for a product"
+            )
+            self.view(c)[...] = product
 
     def copy(self, source: Region, target: Region) -> None:
         """target = source."""
@@ -113,7 +182,10 @@ class CupyDevice:
         node = SimpleNamespace(params=params, dtype=target.dtype, shape=target.shape)
         arguments = [self.view(g) for g in given]
         try:
-            found = op.evaluate(node, *arguments)
+            evaluate = functools.partial(op.evaluate, node, *arguments)
+            found = self._with_room(evaluate, f"memory for {op.name}")
+        except MemoryError:
+            raise
         except Exception:  # whatever CuPy lacks; an error of the row itself comes from NumPy too
             with np.errstate(all="ignore"):
                 found = op.evaluate(node, *[a.get() for a in arguments])
@@ -201,11 +273,6 @@ def operand(region: Region) -> tuple[int, int] | None:
 
 
 @functools.cache
-def device() -> CupyDevice:
-    """The one device object of this process."""
-    return CupyDevice()
-
-
-def program_for(plan: Plan) -> Program:
-    """The plan as a callable on the GPU."""
-    return Program(plan, device())
+def device(number: int) -> CupyDevice:
+    """The one object for this GPU."""
+    return CupyDevice(number)

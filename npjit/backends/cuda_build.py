@@ -4,7 +4,7 @@ In: a module's source and the instances of its functions that are wanted. Out: h
 driver's functions. CuPy's own `RawModule` is not used: it compiles with flushing of numbers below
 the normal ones, which NumPy does not do.
 
-    (k0,) = load_functions(source, ["k0<i32, 4, 0x24ull>"])
+    (k0,) = load_functions(source, ["k0<i32, 4, 0x24ull>"], OPTIONS)
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from npjit.codegen.cache import digest, open_cache
-from npjit.codegen.cuda import OPTIONS
 
 
 class CudaCompileError(RuntimeError):
     """NVRTC refused a source: a defect of npjit's printer."""
 
 
-def load_functions(source: str, names: Sequence[str]) -> list[int]:
+def load_functions(source: str, names: Sequence[str], options: tuple[str, ...]) -> list[int]:
     """The functions, loaded on the current device."""
     from cupy_backends.cuda.api import driver
 
-    code, lowered = compiled(source, names, architecture())
+    code, lowered = compiled(source, names, architecture(), options)
     module = driver.moduleLoadData(code)
     _loaded.append(module)
     return [driver.moduleGetFunction(module, lowered[name]) for name in names]
@@ -51,9 +50,11 @@ def architecture() -> str:
     return f"sm_{cupy.cuda.Device().compute_capability}"
 
 
-def compiled(source: str, names: Sequence[str], target: str) -> tuple[bytes, dict[str, str]]:
+def compiled(
+    source: str, names: Sequence[str], target: str, options: tuple[str, ...]
+) -> tuple[bytes, dict[str, str]]:
     """Machine code, and the names of the functions in it."""
-    options = (f"--gpu-architecture={target}", *OPTIONS)
+    options = (f"--gpu-architecture={target}", *options)
     key = digest("cuda", source, *names, *options, str(_version()))
     cache = open_cache()
     stored = cache.get_blob(key)

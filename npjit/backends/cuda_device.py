@@ -6,9 +6,12 @@ and the `Region`s of memory that matrix products and calls work on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, MutableSet, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+import numpy as np
 
 from npjit.core.op import Op
 
@@ -23,26 +26,56 @@ class Region:
     strides: tuple[int, ...]
 
 
+class Keeper(Protocol):
+    """Something that keeps memory for later calls."""
+
+    def release(self) -> None:
+        """Let go of it."""
+
+
 class Device(Protocol):
-    """All work is ordered as it is asked for."""
+    """One GPU. All work is ordered as it is asked for. `memory` gives so many bytes from the pool,
+    as an object with its address as `ptr`; where they run short, `room` is asked to release."""
+
+    number: int
+    memory: Callable[[int], Any]
+    room: MutableSet[Keeper]
+
+    def active(self) -> AbstractContextManager[Any]:
+        """A context in which this is the current GPU."""
 
     def address(self, array: Any) -> int:
         """Where an array's first element lies."""
 
+    def maker(
+        self, shape: tuple[int, ...], dtype: Any, perm: tuple[int, ...] | None
+    ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """What makes a new array, its axes in memory in the order of `perm`; and its arguments, the
+        shape first."""
+
     def empty(self, shape: tuple[int, ...], dtype: Any, perm: tuple[int, ...] | None) -> Any:
-        """A new array, its axes in memory in the order of `perm`."""
+        """A new array, as `maker` says."""
 
     def allocate(self, size: int) -> tuple[Any, int]:
-        """Memory, as what keeps it alive and its address, a multiple of 256."""
+        """Memory, as what keeps it alive and its address, a multiple of 256 (0 for no bytes)."""
 
     def counters(self, count: int) -> int:
         """The address of so many u32 that are zero between launches."""
 
-    def functions(self, source: str, names: Sequence[str]) -> list[Any]:
-        """The instances `names` of a module's functions."""
+    def uploaded(self, array: np.ndarray) -> Any:
+        """A copy of a NumPy array with the same strides."""
 
-    def start(self, function: Any, grid: tuple[int, int], block: int, parameters: int) -> None:
-        """Start a function; `parameters` is the address of its parameters' addresses."""
+    def downloaded(self, array: Any) -> np.ndarray:
+        """A NumPy copy of an array, when all work before is done."""
+
+    def part_of(
+        self, array: Any, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
+    ) -> Any:
+        """A view of an array's memory; offset and strides in elements."""
+
+    def functions(self, source: str, names: Sequence[str], options: tuple[str, ...]) -> list[int]:
+        """The driver's handles of the instances `names` of a module's functions, compiled with
+        these options."""
 
     def multiply(self, a: Region, b: Region, c: Region) -> None:
         """c = a @ b, the last two axes being matrices."""

@@ -1,8 +1,9 @@
 """Steps of a plan made ready for one set of sizes: what to start, and where addresses go.
 
 In: a `Segment` (steps without loops and branches), the values of size variables, the alignment of
-inputs. Out: a `Prepared`. Its addresses are relative to numbered bases: the inputs, the fresh
-outputs, the arena, the scratch memory, the counters.
+inputs. Out: a `Prepared`, whose tape the runtime runs. Its addresses are relative to numbered
+*bases*: the inputs (an array's address, a scalar's one or two words), the fresh outputs, the arena,
+the scratch memory, the counters.
 
     words     [x's address, y's address, 1000, ...]       the parameters of all launches
     patches   word 0 is base 0 + 0, word 1 is base 1 + 0
@@ -10,20 +11,31 @@ outputs, the arena, the scratch memory, the counters.
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from npjit.backends.cuda_device import Region
+from npjit import _runtime
+from npjit.backends.cuda_device import Device, Region
 from npjit.codegen.cuda import CudaModule
 from npjit.codegen.cuda_calls import Operand, Routine, routine_for
-from npjit.codegen.cuda_launch import Configured
+from npjit.codegen.cuda_launch import Configured, Start
 from npjit.core.op import Op
 from npjit.core.size import Shape, Size, Var, atoms, substitute
-from npjit.schedule.plan import Call, Check, Contract, Launch, Matrix, Place, Plan, Step, Strided
+from npjit.schedule.plan import (
+    Call,
+    Check,
+    Contract,
+    InputSpec,
+    Launch,
+    Matrix,
+    Place,
+    Plan,
+    Step,
+    Strided,
+)
 
 _BOOL = np.dtype("?")
 # regions of memory lie on boundaries of so many bytes
@@ -43,25 +55,6 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Patch:
-    """Word `word` of the parameters is address number `base` plus `offset`."""
-
-    word: int
-    base: int
-    offset: int
-
-
-@dataclass(frozen=True)
-class StartStep:
-    """Start a function with the parameters from word `first` on."""
-
-    function: Any
-    grid: tuple[int, int]
-    block: int
-    first: int
-
-
-@dataclass(frozen=True)
 class Based:
     """A region whose address is relative to a base."""
 
@@ -75,16 +68,27 @@ class Based:
 
 
 @dataclass(frozen=True)
-class MultiplyStep:
+class Host:
+    """A step of the device's libraries; called with the bases, it returns False to stop the
+    plan."""
+
+    device: Device
+
+
+@dataclass(frozen=True)
+class Multiply(Host):
     """c = a @ b."""
 
     a: Based
     b: Based
     c: Based
 
+    def __call__(self, bases: Sequence[int]) -> None:
+        self.device.multiply(self.a.at(bases), self.b.at(bases), self.c.at(bases))
+
 
 @dataclass(frozen=True)
-class ComputeStep:
+class Compute(Host):
     """A row on whole arrays."""
 
     op: Op
@@ -92,46 +96,69 @@ class ComputeStep:
     given: tuple[Based, ...]
     made: tuple[tuple[int, Based], ...]
 
+    def __call__(self, bases: Sequence[int]) -> bool:
+        given = [g.at(bases) for g in self.given]
+        made = [(k, m.at(bases)) for k, m in self.made]
+        try:
+            self.device.compute(self.op, self.params, given, made)
+        except (ArithmeticError, ValueError, TypeError, IndexError):
+            return False  # an error of the user's, which NumPy will raise
+        return True
+
 
 @dataclass(frozen=True)
-class CopyStep:
+class Copy(Host):
     """target = source."""
 
     source: Based
     target: Based
 
+    def __call__(self, bases: Sequence[int]) -> None:
+        self.device.copy(self.source.at(bases), self.target.at(bases))
+
 
 @dataclass(frozen=True)
-class CheckStep:
+class Require(Host):
     """Stop unless the bool is true."""
 
     flag: Based
-    message: str
+
+    def __call__(self, bases: Sequence[int]) -> bool:
+        return bool(self.device.read(self.flag.at(bases)))
 
 
-@dataclass
+@dataclass(frozen=True)
 class Prepared:
-    """See the module's docstring. `scalars` are (first word, input) pairs; the words' addresses
-    stand at `pointers`."""
+    """A segment's launches, the bytes of scratch memory and the number of counters they need."""
 
-    scratch: int = 0
-    counters: int = 0
-    steps: list[StartStep | MultiplyStep | ComputeStep | CopyStep | CheckStep] = field(
-        default_factory=list
-    )
-    patches: list[Patch] = field(default_factory=list)
-    scalars: list[tuple[int, int]] = field(default_factory=list)
-    words: Any = None
-    table: Any = None
-    pointers: int = 0
+    tape: _runtime.Tape
+    scratch: int
+    counters: int
 
-    def settle(self, words: Sequence[int]) -> None:
-        """Put the words and the table of their addresses in memory."""
-        count = max(1, len(words))
-        self.words = (ctypes.c_longlong * count)(*words)
-        start = ctypes.addressof(self.words)
-        self.table = (ctypes.c_longlong * count)(*range(start, start + 8 * len(words), 8))
-        self.pointers = ctypes.addressof(self.table)
+
+class Bases:
+    """How a plan's addresses and scalars are numbered."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.inputs: list[int] = []
+        count = 0
+        for given in plan.inputs:
+            self.inputs.append(count)
+            count += words_of(given)
+        self.outputs = count
+        self.arena = count + sum(o.kind == "fresh" for o in plan.outputs)
+        self.scratch, self.counters = self.arena + 1, self.arena + 2
+
+    def of(self, place: Place) -> int:
+        """The number of the address that a place is relative to."""
+        if place.space == "input":
+            return self.inputs[place.number]
+        return self.outputs + place.number if place.space == "output" else self.arena
+
+
+def words_of(given: InputSpec) -> int:
+    """How many bases an input is: complex scalars are two."""
+    return 2 if given.is_scalar and given.dtype.kind == "c" else 1
 
 
 class Sizes:
@@ -154,7 +181,7 @@ class Sizes:
 
 
 class Preparation:
-    """Makes the `Prepared` of a segment."""
+    """Makes the `Prepared` of a segment; `addresses` are those of the inputs."""
 
     def __init__(
         self,
@@ -167,16 +194,19 @@ class Preparation:
         self.plan = plan
         self.sizes = sizes
         self.steps = steps
-        self.arena = len(plan.inputs) + sum(o.kind == "fresh" for o in plan.outputs)
+        self.bases = Bases(plan)
         self.locals = rounded(sizes.value(plan.arena))
-        self.made = Prepared()
+        self.words: list[int] = []
+        self.patches: list[tuple[int, int, int]] = []
+        # launches and host steps, as the runtime's Tape takes them
+        self.made: list[Any] = []
+        self.scratch = self.counters = 0
         # number of the step -> what to start
         self.launches = {
             number: self._configure(module, step, addresses)
             for number, step in enumerate(steps)
             if isinstance(step, Launch)
         }
-
         self.routines = {
             number: self._routine(step, addresses)
             for number, step in enumerate(steps)
@@ -213,12 +243,6 @@ class Preparation:
 
     # ------------------------------------------------------------ memory
 
-    def _base(self, place: Place) -> int:
-        """The number of the address that a place is relative to."""
-        if place.space == "input":
-            return place.number
-        return len(self.plan.inputs) + place.number if place.space == "output" else self.arena
-
     def _offset(self, place: Place) -> int:
         if place.space == "local":
             return self.locals + LOCAL * place.number
@@ -228,7 +252,7 @@ class Preparation:
         """An array at a place, its offset in elements."""
         start = self._offset(place) + self.sizes.value(offset) * dtype.itemsize
         region = Region(start, dtype, self.sizes.shape(shape), self.sizes.shape(strides))
-        return Based(self._base(place), region)
+        return Based(self.bases.of(place), region)
 
     def element(self, place: Place, dtype: Any) -> Based:
         """A single element."""
@@ -236,90 +260,77 @@ class Preparation:
 
     # ------------------------------------------------------------ steps
 
-    def prepared(self, find: Callable[[Sequence[str]], Sequence[Any]]) -> Prepared:
-        """Everything, with functions found by their names."""
-        names = self.functions()
-        functions = dict(zip(names, find(names), strict=True)) if names else {}
-        words: list[int] = []
+    def prepared(self, device: Device, functions: Mapping[str, Any], use_graphs: bool) -> Prepared:
+        """Everything, with the functions by name that the device has loaded."""
         for number, step in enumerate(self.steps):
             if isinstance(step, Launch):
-                self._launch(step, self.launches[number], words, functions)
+                self._launch(step, self.launches[number], functions)
             elif isinstance(step, Contract):
-                self.made.steps.append(self._product(step))
+                self.made.append(self._product(step, device))
             elif isinstance(step, Call):
-                self._call(step, self.routines[number], words, functions)
+                self._call(step, self.routines[number], device, functions)
             else:
                 assert isinstance(step, Check)
-                flag = self.element(step.place, _BOOL)
-                self.made.steps.append(CheckStep(flag, step.message))
-        self.made.settle(words)
-        return self.made
+                self.made.append(Require(device, self.element(step.place, _BOOL)))
+        tape = _runtime.Tape(self.words, self.patches, self.made, use_graphs)
+        return Prepared(tape, self.scratch, self.counters)
 
-    def _launch(
-        self,
-        step: Launch,
-        configured: Configured,
-        words: list[int],
-        functions: Mapping[str, Any],
-    ) -> None:
+    def _patch(self, base: int, offset: int) -> None:
+        """One more word: what differs from call to call."""
+        self.patches.append((len(self.words), base, offset))
+        self.words.append(0)
+
+    def _start(self, start: Start, first: int, functions: Mapping[str, Any]) -> None:
+        """Start a function with the words from number `first` on."""
+        function, words = functions[start.function], len(self.words) - first
+        self.made.append(
+            ("launch", function, *start.grid, start.block, first, words, start.function)
+        )
+
+    def _launch(self, step: Launch, configured: Configured, functions: Mapping[str, Any]) -> None:
         """The parameters of one launch, which all its functions share."""
-        made = self.made
-        first = len(words)
-
-        def patch(base: int, offset: int) -> None:
-            made.patches.append(Patch(len(words), base, offset))
-            words.append(0)
-
+        first = len(self.words)
         for place in step.buffers:
-            patch(self._base(place), self._offset(place))
-        words += self.sizes.shape(step.sizes)
+            self._patch(self.bases.of(place), self._offset(place))
+        self.words += self.sizes.shape(step.sizes)
         for number in step.scalars:
-            made.scalars.append((len(words), number))
-            words += [0] * (2 if self.plan.inputs[number].dtype.kind == "c" else 1)
+            for i in range(words_of(self.plan.inputs[number])):
+                self._patch(self.bases.inputs[number] + i, 0)
         used = 0
         for size in configured.regions:
-            patch(self.arena + 1, used)
+            self._patch(self.bases.scratch, used)
             used += rounded(size)
-        patch(self.arena + 2, 0)
-        made.scratch = max(made.scratch, used)
-        made.counters = max(made.counters, configured.counters)
-        made.steps += [
-            StartStep(functions[s.function], s.grid, s.block, first) for s in configured.starts
-        ]
+        self._patch(self.bases.counters, 0)
+        self.scratch = max(self.scratch, used)
+        self.counters = max(self.counters, configured.counters)
+        for start in configured.starts:
+            self._start(start, first, functions)
 
     def _call(
-        self,
-        step: Call,
-        routine: Routine | None,
-        words: list[int],
-        functions: Mapping[str, Any],
+        self, step: Call, routine: Routine | None, device: Device, functions: Mapping[str, Any]
     ) -> None:
         """A kernel's launch, or a step of the device's libraries."""
         given = tuple(map(self._strided, step.arguments))
         made = tuple((k, self._strided(r)) for k, r in step.results)
         if routine is None:
-            self.made.steps.append(ComputeStep(step.op, step.params, given, made))
+            self.made.append(Compute(device, step.op, step.params, given, made))
             return
         operands = [*given, *(m for _, m in made)]
         if routine.copies and given[0] != made[0][1]:
-            self.made.steps.append(CopyStep(given[0], made[0][1]))
-        first = len(words)
+            self.made.append(Copy(device, given[0], made[0][1]))
+        first = len(self.words)
         for number in routine.arrays:
-            found = operands[number]
-            self.made.patches.append(Patch(len(words), found.base, found.region.address))
-            words.append(0)
-        words += routine.sizes
-        start = routine.start
-        function = functions[start.function]
-        self.made.steps.append(StartStep(function, start.grid, start.block, first))
+            self._patch(operands[number].base, operands[number].region.address)
+        self.words += routine.sizes
+        self._start(routine.start, first, functions)
 
-    def _product(self, step: Contract) -> MultiplyStep:
+    def _product(self, step: Contract, device: Device) -> Multiply:
         def matrix(m: Matrix, rows: Size, columns: Size) -> Based:
             shape, strides = (*step.batch, rows, columns), (*m.batch, m.row, m.column)
             return self.based(m.place, step.dtype, m.offset, shape, strides)
 
         m, n, k = step.m, step.n, step.k
-        return MultiplyStep(matrix(step.a, m, k), matrix(step.b, k, n), matrix(step.c, m, n))
+        return Multiply(device, matrix(step.a, m, k), matrix(step.b, k, n), matrix(step.c, m, n))
 
     def _strided(self, array: Strided) -> Based:
         return self.based(array.place, array.dtype, array.offset, array.shape, array.strides)

@@ -3,16 +3,15 @@ the host.
 
 In: a `Plan` and a `Device`. Out: a `Program`, called with device arrays and scalars, which gives
 the fresh results. What sizes decide is kept by the inputs' shapes, strides and alignment; a call
-then allocates, fills addresses in and starts the kernels:
+then allocates and runs the tapes of its segments:
 
-    program = Program(plan, CupyDevice())
+    program = Program(plan, CupyDevice(0))
     (y,) = program([x, 2.0])
 """
 
 from __future__ import annotations
 
 import operator
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,20 +21,15 @@ import numpy as np
 from npjit.backends.cuda_device import Device, Region
 from npjit.backends.cuda_prepare import (
     LOCAL,
-    CheckStep,
-    ComputeStep,
-    CopyStep,
-    MultiplyStep,
     Preparation,
     Prepared,
     Segment,
     Sizes,
-    StartStep,
     rounded,
     unknowns_of,
 )
 from npjit.codegen.cuda import CudaModule, print_cuda
-from npjit.codegen.cuda_trips import are_apart
+from npjit.codegen.cuda_pairs import places_in
 from npjit.core.layout import contiguous_strides
 from npjit.core.size import Size, Var
 from npjit.schedule.plan import (
@@ -62,7 +56,7 @@ _SIZES_KEPT = 512
 
 
 class CheckFailed(Exception):
-    """A check of the plan did not hold; the message says which."""
+    """A check of the plan did not hold."""
 
 
 @dataclass
@@ -78,22 +72,30 @@ class Instance:
 
 
 class Program:
-    """See the module's docstring."""
+    """See the module's docstring. `fastmath` as in codegen.cuda; `use_graphs`: launches are
+    replayed as graphs of the driver's."""
 
-    def __init__(self, plan: Plan, device: Device) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        device: Device,
+        fastmath: str | None = None,
+        use_graphs: bool = False,
+    ) -> None:
         self.device = device
-        self.module: CudaModule = print_cuda(plan)
+        self.use_graphs = use_graphs
+        self.module: CudaModule = print_cuda(plan, fastmath)
         # the same with loops inside kernels; the kernels of both are the module's
         self.plan = self.module.plan
         self.unjoined = plan
         self.segments: dict[int, list[Segment | Step]] = {}
         self._cut(plan.steps)
         self._cut(self.plan.steps)
-        self._lock = threading.Lock()
         self._instances: dict[Any, Instance] = {}
         self._fitting: dict[Any, bool] = {}
         self._arrays = [i for i, s in enumerate(plan.inputs) if not s.is_scalar]
-        self._ints = sorted({s.input for s in plan.sources.values() if s.what == "value"})
+        # the scalars that are sizes
+        self.ints = sorted({s.input for s in plan.sources.values() if s.what == "value"})
 
     def _cut(self, steps: tuple[Step, ...]) -> None:
         """Join neighbouring plain steps of a body, and of the bodies inside."""
@@ -120,7 +122,7 @@ class Program:
     def fits(self, inputs: Sequence[Any]) -> bool:
         """Whether the plan is made for such sizes."""
         known = (
-            *[inputs[i] for i in self._ints],
+            *[inputs[i] for i in self.ints],
             *[(inputs[i].shape, inputs[i].strides) for i in self._arrays],
         )
         found = self._fitting.get(known)
@@ -145,25 +147,29 @@ class Program:
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         device = self.device
+        instance, addresses = self.known_instance(inputs)
+        results = [device.empty(*spec) for spec in instance.outputs]
+        held, arena = device.allocate(instance.arena)
+        bases = [w for given, a in zip(inputs, addresses, strict=True) for w in _words(given, a)]
+        bases += [device.address(r) for r in results]
+        Walk(self, instance, inputs, addresses, [*bases, arena]).whole()
+        del held
+        return results
+
+    def known_instance(self, inputs: Sequence[Any]) -> tuple[Instance, list[int]]:
+        """The plan for these inputs' sizes, and their addresses (0 for scalars)."""
         addresses = [0] * len(inputs)
-        key: list[Any] = [inputs[i] for i in self._ints]
+        key: list[Any] = [inputs[i] for i in self.ints]
         for i in self._arrays:
             a = inputs[i]
-            addresses[i] = device.address(a)
+            addresses[i] = self.device.address(a)
             key += (a.shape, a.strides, addresses[i] % 16)
         known = tuple(key)
         instance = self._instances.get(known)
         if instance is None:
             instance = self.instance(inputs)
             keep(self._instances, known, instance)
-        results = [device.empty(*spec) for spec in instance.outputs]
-        bases = addresses + [device.address(r) for r in results]
-        held, arena = device.allocate(instance.arena) if instance.arena else (None, 0)
-        walk = Walk(self, instance, inputs, [*bases, arena])
-        with self._lock:
-            walk.whole()
-        del held
-        return results
+        return instance, addresses
 
     def instance(self, inputs: Sequence[Any]) -> Instance:
         """The plan for these inputs' sizes."""
@@ -173,13 +179,25 @@ class Program:
         outputs = [
             (sizes.shape(o.shape), o.dtype, o.perm) for o in plan.outputs if o.kind == "fresh"
         ]
-        arena = rounded(sizes.value(plan.arena)) + LOCAL * len(plan.locals)
         joined = all(
-            are_apart(s, self.module.trips[s.kernel], sizes.value)
+            self.module.joined[s.kernel].fits(s, sizes.value)
             for s in every_step(plan.steps)
-            if isinstance(s, Launch) and s.kernel in self.module.trips
+            if isinstance(s, Launch) and s.kernel in self.module.joined
         )
-        return Instance(sizes, outputs, arena, plan.steps if joined else self.unjoined.steps)
+        steps = plan.steps if joined else self.unjoined.steps
+        arena = rounded(sizes.value(plan.arena)) + LOCAL * len(plan.locals)
+        # launches that were joined may need none of it
+        if all(p.space in ("input", "output") for p in places_in((*steps, *plan.saves))):
+            arena = 0
+        return Instance(sizes, outputs, arena, steps)
+
+    def prepared(self, segment: Segment, sizes: Sizes, addresses: Sequence[int]) -> Prepared:
+        """A segment, ready to run."""
+        preparation = self.preparation(segment.steps, sizes, addresses)
+        names, module = preparation.functions(), self.module
+        found = self.device.functions(module.source, names, module.options) if names else []
+        functions = dict(zip(names, found, strict=True))
+        return preparation.prepared(self.device, functions, self.use_graphs)
 
     def preparation(
         self, steps: Sequence[Step], sizes: Sizes, addresses: Sequence[int]
@@ -189,15 +207,22 @@ class Program:
 
 
 class Walk:
-    """One call of a program. `bases` are the addresses of inputs, fresh outputs and the arena."""
+    """One call of a program. `addresses` are those of the inputs, `bases` those that tapes know: of
+    inputs, fresh outputs and the arena."""
 
     def __init__(
-        self, program: Program, instance: Instance, inputs: Sequence[Any], bases: list[int]
+        self,
+        program: Program,
+        instance: Instance,
+        inputs: Sequence[Any],
+        addresses: Sequence[int],
+        bases: list[int],
     ) -> None:
         self.program = program
         self.device = program.device
         self.instance = instance
         self.inputs = inputs
+        self.addresses = addresses
         self.bases = bases
         # values that loops and branches find, beside the instance's
         self.found: dict[Var, int] = {}
@@ -223,9 +248,9 @@ class Walk:
         array = self.inputs[save.input]
         dtype = self.program.plan.inputs[save.input].dtype
         strides = tuple(s // dtype.itemsize for s in array.strides)
-        given = Region(self.bases[save.input], dtype, array.shape, strides)
+        given = Region(self.addresses[save.input], dtype, array.shape, strides)
         rows = contiguous_strides(array.shape)
-        preparation = self.program.preparation((), self.instance.sizes, self.bases)
+        preparation = self.program.preparation((), self.instance.sizes, self.addresses)
         place = preparation.based(save.place, dtype, 0, array.shape, rows)
         return given, place.at(self.bases)
 
@@ -239,14 +264,23 @@ class Walk:
             elif isinstance(step, If):
                 self.run(step.then if self._read(step.condition, _BOOL) else step.other)
             elif isinstance(step, Loop):
-                for trip in range(self._sizes().value(step.trips)):
-                    if any(self._read(p, _BOOL) for p in step.stops):
-                        break
-                    self.found[step.index] = trip
-                    self.run(step.body)
+                self._loop(step)
             else:
                 assert isinstance(step, While)
                 self._while(step)
+
+    def _loop(self, step: Loop) -> None:
+        trips = self._sizes().value(step.trips)
+        body = self.program.segments[id(step.body)]
+        only = body[0] if len(body) == 1 and not step.stops else None
+        if isinstance(only, Segment) and step.index not in only.unknowns:
+            self._segment(only, trips)
+            return
+        for trip in range(trips):
+            if any(self._read(p, _BOOL) for p in step.stops):
+                break
+            self.found[step.index] = trip
+            self.run(step.body)
 
     def _while(self, step: While) -> None:
         while not any(self._read(p, _BOOL) for p in step.stops):
@@ -261,56 +295,23 @@ class Walk:
         return Sizes({**self.instance.sizes.values, **self.found})
 
     def _read(self, place: Place, dtype: Any) -> Any:
-        preparation = self.program.preparation((), self._sizes(), self.bases)
+        preparation = self.program.preparation((), self._sizes(), self.addresses)
         return self.device.read(preparation.element(place, dtype).at(self.bases))
 
-    def _segment(self, segment: Segment) -> None:
+    def _segment(self, segment: Segment, times: int = 1) -> None:
+        """Steps that follow each other, so many times."""
         key = (segment.number, *[self.found[v] for v in segment.unknowns])
         known = self.instance.segments
         prepared = known.get(key)
         if prepared is None:
-            preparation = self.program.preparation(segment.steps, self._sizes(), self.bases)
-            source = self.program.module.source
-            prepared = preparation.prepared(lambda names: self.device.functions(source, names))
+            prepared = self.program.prepared(segment, self._sizes(), self.addresses)
             if len(known) < _KEPT:
                 known[key] = prepared
-        device = self.device
-        held, scratch = device.allocate(prepared.scratch) if prepared.scratch else (None, 0)
-        counters = device.counters(prepared.counters) if prepared.counters else 0
-        self._start(prepared, [*self.bases, scratch, counters])
+        held, scratch = self.device.allocate(prepared.scratch)
+        counters = self.device.counters(prepared.counters)
+        if not prepared.tape.run([*self.bases, scratch, counters], times):
+            raise CheckFailed
         del held
-
-    def _start(self, prepared: Prepared, bases: Sequence[int]) -> None:
-        device = self.device
-        words = prepared.words
-        for p in prepared.patches:
-            words[p.word] = bases[p.base] + p.offset
-        for first, number in prepared.scalars:
-            for i, word in enumerate(scalar_words(self.inputs[number])):
-                words[first + i] = word
-        for step in prepared.steps:
-            if isinstance(step, StartStep):
-                device.start(
-                    step.function, step.grid, step.block, prepared.pointers + 8 * step.first
-                )
-            elif isinstance(step, MultiplyStep):
-                device.multiply(step.a.at(bases), step.b.at(bases), step.c.at(bases))
-            elif isinstance(step, ComputeStep):
-                self._compute(step, bases)
-            elif isinstance(step, CopyStep):
-                device.copy(step.source.at(bases), step.target.at(bases))
-            else:
-                assert isinstance(step, CheckStep)
-                if not device.read(step.flag.at(bases)):
-                    raise CheckFailed(step.message)
-
-    def _compute(self, step: ComputeStep, bases: Sequence[int]) -> None:
-        given = [g.at(bases) for g in step.given]
-        made = [(k, m.at(bases)) for k, m in step.made]
-        try:
-            self.device.compute(step.op, step.params, given, made)
-        except (ArithmeticError, ValueError, TypeError, IndexError) as e:
-            raise CheckFailed(str(e)) from e
 
 
 def bind(plan: Plan, inputs: Sequence[Any]) -> dict[Var, Size]:
@@ -340,8 +341,10 @@ def keep(table: dict[Any, Any], key: Any, value: Any) -> None:
     table[key] = value
 
 
-def scalar_words(value: Any) -> list[int]:
-    """A scalar argument as words of 64 bits."""
+def _words(value: Any, address: int) -> list[int]:
+    """An argument as bases: an array's address, or a scalar as words of 64 bits."""
+    if address or not isinstance(value, (bool, int, float, complex, np.generic)):
+        return [address]
     kind = np.asarray(value).dtype.kind
     if kind == "c":
         return [int(np.float64(p).view(np.int64)) for p in (value.real, value.imag)]

@@ -82,7 +82,10 @@ def find_threads() -> Finding:
 
 
 def find_cache() -> Finding:
-    stats = open_cache().stats()
+    cache = open_cache()
+    if cache.temporary:
+        return Finding("cache", False, "the directory is not used, see above; nothing is kept")
+    stats = cache.stats()
     size = f"{stats.size / 2**20:.1f} MiB"
     return Finding("cache", True, f"{stats.directory}: {stats.entries} entries, {size}")
 
@@ -131,6 +134,8 @@ def run_backends() -> Iterator[Finding]:
     for name in registry.names():
         if name == "cuda" and not (find_driver().good and find_cupy().good):
             yield Finding(name, False, "needs a GPU with its driver, and CuPy")
+        elif missing(name):
+            yield Finding(name, False, "not installed", missing(name), wrong=name == "cpp")
         else:
             yield run_backend(name)
 
@@ -146,12 +151,12 @@ def run_backend(name: str) -> Finding:
         got = compiled(x)
     except Exception as error:
         text = f"{type(error).__name__}: {error}".splitlines()[0]
-        return Finding(name, False, text, missing(name) or REPORT, wrong=name == "cpp")
+        return Finding(name, False, text, REPORT, wrong=name == "cpp")
     seconds = time.perf_counter() - start
     calls = compiled.cache_info()
     if not calls["whole"]:
         text = f"not used: {', '.join(calls['refusals'])}"
-        return Finding(name, False, text, missing(name) or REPORT, wrong=name == "cpp")
+        return Finding(name, False, text, REPORT, wrong=name == "cpp")
     if not np.allclose(got, f(x), rtol=1e-12, atol=0.0):
         return Finding(name, False, f"gives {got}, not {f(x)}", REPORT, wrong=True)
     return Finding(name, True, f"runs a kernel rightly, first call {seconds * 1e3:.0f} ms")

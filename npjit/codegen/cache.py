@@ -20,10 +20,11 @@ import shutil
 import stat
 import tempfile
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from npjit.core.warn import warn_user
 
 DEFAULT_LIMIT = 1 << 30
 """Bytes that a cache may hold; a trim brings it down to 90 % of that."""
@@ -61,6 +62,8 @@ class Cache:
 
     directory: Path
     limit: int = DEFAULT_LIMIT
+    temporary: bool = False
+    """Whether it goes with this process."""
 
     def get_blob(self, key: str) -> bytes | None:
         """The bytes stored under `key`; None when there are none or they are damaged."""
@@ -191,7 +194,7 @@ def temporary_cache() -> Cache:
             shutil.rmtree(directory, ignore_errors=True)
 
     atexit.register(remove)
-    return Cache(Path(directory))
+    return Cache(Path(directory), temporary=True)
 
 
 @functools.cache
@@ -199,8 +202,7 @@ def _open(directory: str) -> Cache:
     problem = _unsafe(directory)
     if problem is None:
         return Cache(Path(directory).resolve())
-    message = f"npjit does not use the cache directory {directory}: {problem}; nothing is kept"
-    warnings.warn(message, RuntimeWarning, stacklevel=3)
+    warn_user(f"the cache directory {directory} is not used: {problem}; nothing is kept")
     return temporary_cache()
 
 

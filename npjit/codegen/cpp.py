@@ -12,6 +12,7 @@ npjit_prepare and npjit_run as runtime/abi.h says:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
@@ -46,25 +47,37 @@ def print_cpp(plan: Plan, compiler: Compiler) -> str:
 
 def unit(plan: Plan, vector: Collection[str]) -> str:
     """The translation unit of a plan, when vector loops may call these functions of libmvec."""
-    text = print_functions(plan)
+    return with_prelude(print_functions(plan), vector)
+
+
+def with_prelude(text: str, vector: Collection[str]) -> str:
+    """A unit of functions, behind what they need of the texts that every unit shares."""
     return "\n".join([_abi(), prelude_text(text, vector), text])
 
 
 def print_functions(plan: Plan) -> str:
     """The plan's own part of the unit, without the texts that every unit shares."""
-    loops = [s for s in every_step(plan.steps) if isinstance(s, Loop | While)]
-    inside = (s for loop in loops for body in bodies(loop) for s in every_step(body))
+    return "\n".join([*(p.print() for p in printers(plan)), StepsPrinter(plan).print()])
+
+
+def printers(plan: Plan) -> list[KernelPrinter]:
+    """One for each kernel; it knows where the plan launches the kernel."""
+    steps = list(every_step(plan.steps))
+    loops = [s for s in steps if isinstance(s, Loop | While)]
+    inside = [s for loop in loops for body in bodies(loop) for s in every_step(body)]
     repeated = {s.kernel for s in inside if isinstance(s, Launch)}
-    parts = [print_kernel(k, f"k{i}", i in repeated) for i, k in enumerate(plan.kernels)]
-    return "\n".join([*parts, StepsPrinter(plan).print()])
+    launches = Counter(s.kernel for s in steps if isinstance(s, Launch))
+    found = []
+    for i, kernel in enumerate(plan.kernels):
+        printer = _printer(kernel)(kernel, f"k{i}")
+        printer.is_repeated, printer.launches = i in repeated, launches[i]
+        found.append(printer)
+    return found
 
 
-def print_kernel(kernel: Kernel, name: str, is_repeated: bool = False) -> str:
-    """The functions of one kernel; `name` is the one to call. `is_repeated`: a loop of the plan
-    launches it."""
-    printer = _printer(kernel)(kernel, name)
-    printer.is_repeated = is_repeated
-    return printer.print()
+def print_kernel(kernel: Kernel, name: str) -> str:
+    """The functions of one kernel; `name` is the one to call."""
+    return _printer(kernel)(kernel, name).print()
 
 
 def _printer(kernel: Kernel) -> type[KernelPrinter]:

@@ -62,12 +62,13 @@ class ColumnsPrinter(KernelPrinter):
     def print(self) -> str:
         self.struct()
         with self.writer.block(f"struct {self.name}_lanes", "};"):
-            self.writer.lines(f"{kind}* {name};" for kind, name in self._arrays())
+            self.writer.lines(f"{kind}* {name};" for kind, name in self.arrays_of_lanes())
             self.writer.lines(f"{stored(b.dtype)}* mem{i};" for i, b in self.row_buffers)
             self.writer.line("i64 width;")
         for p in self.phases:
             self._function(p)
         self._carve()
+        self.near_functions()
         self._strips()
         self.shared_functions()
         with self.launcher():
@@ -76,6 +77,12 @@ class ColumnsPrinter(KernelPrinter):
             self.launch_shared()
             self.run("chunk")
         return str(self.writer)
+
+    def near_functions(self) -> None:
+        """Functions for work that is small enough to lie near."""
+
+    def strip_near(self) -> None:
+        """The text of a chunk that runs those, and returns, when they pay."""
 
     def shared_functions(self) -> None:
         """Functions for threads that share a phase's steps."""
@@ -89,7 +96,7 @@ class ColumnsPrinter(KernelPrinter):
         for number, phase in enumerate(self.kernel.phases):
             loops = [phase.axes, [self.axis]] if phase.axes else [[self.axis]]
             earlier = {n: len(loops) if n in self.lane else k for n, k in level.items()}
-            levels = Levels(loops, earlier, "width", f"(x{self.axis} - from)", self.axis)
+            levels = Levels(loops, earlier, "width", "lane", self.axis)
             printer = PhasePrinter(self.values, phase, levels)
             printed = printer.print()
             own = {n: printer.level[n] for n, _ in phase.body}
@@ -101,7 +108,7 @@ class ColumnsPrinter(KernelPrinter):
 
     # ------------------------------------------------------------ arrays over the lanes
 
-    def _arrays(self) -> list[tuple[str, str]]:
+    def arrays_of_lanes(self) -> list[tuple[str, str]]:
         return [array for number in self.kept for array in self._arrays_of(number)]
 
     def _arrays_of(self, number: int) -> list[tuple[str, str]]:
@@ -137,7 +144,7 @@ class ColumnsPrinter(KernelPrinter):
             w.line("char* const start = at;")
             self.locals()
             w.line("w.width = (n + 63) / 64 * 64;")
-            for kind, name in self._arrays():
+            for kind, name in self.arrays_of_lanes():
                 w.line(f"w.{name} = ({kind}*)at;")
                 w.line(f"at += w.width * sizeof({kind});")
             for i, b in self.row_buffers:
@@ -233,14 +240,15 @@ class ColumnsPrinter(KernelPrinter):
 
     @contextmanager
     def _lanes(self) -> Iterator[None]:
-        name = f"x{self.axis}"
         self.writer.line("#pragma omp simd")
-        with self.writer.block(f"for (i64 {name} = from; {name} < to; ++{name})"):
+        # the count is a constant where a strip is, which the ends are not to the compiler
+        with self.writer.block("for (i64 lane = 0; lane < to - from; ++lane)"):
+            self.writer.line(f"const i64 x{self.axis} = from + lane;")
             yield
 
     def _at(self, array: str) -> str:
         """An array's element of the current lane."""
-        return f"{array}[x{self.axis} - from]"
+        return f"{array}[lane]"
 
     def _import(self, number: int) -> list[str]:
         """Declare a lane's value from its array."""
@@ -278,6 +286,7 @@ class ColumnsPrinter(KernelPrinter):
         with self.chunk("_chunk"):
             w.line(f"const {self.name}_args& a = *(const {self.name}_args*)context;")
             self.locals()
+            self.strip_near()
             w.line(f"const i64 most = nj_size_min(end - begin, {self._width()});")
             w.line(f"{self.name}_lanes w;")
             bytes_needed = f"{self.name}_carve(a, w, nullptr, most)"

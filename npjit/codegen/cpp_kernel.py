@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from npjit.codegen.cpp_form import GRAIN
+from npjit.codegen.cpp_form import GRAIN, is_point
 from npjit.codegen.cpp_phase import Statements, Values
 from npjit.codegen.cpp_reduce import Loop
 from npjit.codegen.cpp_text import Writer
@@ -23,6 +23,8 @@ from npjit.schedule.kernel import Apply, DType, Kernel, Load, Phase, Store, exte
 
 # a chunk's function of more instructions than this is not inlined
 INLINED = 12
+# of a function that other units of the object call
+HIDDEN = '__attribute__((visibility("hidden")))'
 # a literal extent that is one block on every machine
 _SHORT = 32
 
@@ -37,6 +39,10 @@ class KernelPrinter:
         self.writer = Writer()
         # a loop of the plan launches it
         self.is_repeated = False
+        # how many steps of the plan launch it
+        self.launches = 1
+        # it stands in another unit than the plan's steps
+        self.is_apart = False
 
     def print(self) -> str:
         """The text of all its functions."""
@@ -75,15 +81,33 @@ class KernelPrinter:
     def chunk(self, suffix: str) -> AbstractContextManager[None]:
         """A function that does the items begin .. end."""
         head = f"static void {self.name}{suffix}(void* context, i64 begin, i64 end, int chunk)"
-        long = sum(isinstance(i, Apply | Load | Store) for _, i in self.kernel.instructions())
-        # what is long gains nothing by being compiled once more inside its caller
-        apart = self.is_repeated and (long > INLINED or len(self.kernel.outer) > 1)
+        apart = self.is_repeated and not self.is_inlined()
         return self.writer.block(f"NJ_NOINLINE {head}" if apart else head)
+
+    def is_inlined(self) -> bool:
+        """Whether the plan's steps gain by having the kernel inside: it is short, and a loop
+        launches it. Anything else would only be compiled once more for each launch."""
+        long = sum(isinstance(i, Apply | Load | Store) for _, i in self.kernel.instructions())
+        ranks = [len(self.kernel.outer), *(len(p.axes) for p in self.kernel.phases)]
+        is_short = long <= INLINED and max(ranks) <= 1
+        return is_point(self.kernel) or (self.is_repeated and is_short)
 
     def launcher(self) -> AbstractContextManager[None]:
         """The function that the plan calls."""
+        linkage = HIDDEN
+        if not self.is_apart:
+            linkage = "static" if self.is_inlined() else "NJ_NOINLINE static"
+            if self.is_inlined() and self.launches == 1:
+                linkage = "NJ_INLINE"
+        return self.writer.block(f"{linkage} void {self._signature()}")
+
+    def declaration(self) -> str:
+        """The launcher, for a unit that calls it."""
+        return f"{HIDDEN} void {self._signature()};\n"
+
+    def _signature(self) -> str:
         given = ", ".join(f"{kind} {name}" for kind, name in self.arguments())
-        return self.writer.block(f"static void {self.name}({given})")
+        return f"{self.name}({given})"
 
     def packed(self) -> str:
         """The struct made of the launcher's arguments."""
@@ -188,12 +212,12 @@ class KernelPrinter:
         w = self.writer
         axis = phase.axes[-1]
         if not any(a.blocked for a in loops):
-            self._vectors(phase, low, high, text, loops)
+            self.vectors(phase, low, high, text, loops)
             return
         extent = self.kernel.axes[axis].extent
         start, stop = f"from{axis}", f"to{axis}"
         # a block holds fewer of the widest values
-        widest = max((a.kind for a in loops if a.blocked), key=_width)
+        widest = max((a.kind for a in loops if a.blocked), key=width)
         block = f"NJ_BLOCK({widest})"
         one = isinstance(extent, int) and extent <= _SHORT
         step = f"for (i64 {start} = {low}; {start} < {high}; {start} += {block})"
@@ -204,15 +228,16 @@ class KernelPrinter:
             w.line(f"const i64 {stop} = {whole};")
             for a in loops:
                 w.lines(a.before_block())
-            self._vectors(phase, start, stop, text, loops)
+            self.vectors(phase, start, stop, text, loops)
             outside = self.position(phase.axes[:-1])
             prefix = f"({outside}) * {self.extent(axis)} + " if len(phase.axes) > 1 else ""
             for a in loops:
                 w.lines(a.after_block(f"{stop} - {start}", f"{prefix}{start}"))
 
-    def _vectors(
+    def vectors(
         self, phase: Phase, low: str, high: str, text: Sequence[str], loops: Sequence[Loop]
     ) -> None:
+        """One vector loop over a phase's last axis."""
         axis = phase.axes[-1]
         if all(a.simd for a in loops):
             clauses = [c for a in loops for c in a.clauses()]
@@ -240,5 +265,6 @@ def word_type(dtype: DType) -> str:
     return {"u": "u64", "f": "f64", "c": "f64"}.get(dtype.kind, "i64")
 
 
-def _width(kind: str) -> int:
+def width(kind: str) -> int:
+    """The bits of a type of numbers."""
     return int(kind[1:])

@@ -121,7 +121,11 @@ class ArgFold(Fold):
         return [(best, f"acc{self.number}"), ("i64", f"at{self.number}")]
 
     def initial(self) -> list[str]:
-        return [f"{self.cells[0][0]}()", "-1"]
+        if is_complex(self.accumulator):
+            return [f"{self.cells[0][0]}()", "-1"]
+        # when nothing beats this all values are equal to it, and the first of them stands at 0
+        end = "lowest" if self.style == "argmax" else "highest"
+        return [f"nj_{end}<{self.cells[0][0]}>()", "0"]
 
     def items(self, position: str) -> list[str]:
         return [self.values.converted(self.instr.arg, self.accumulator), position]
@@ -131,9 +135,13 @@ class ArgFold(Fold):
         (best, where), (value, position) = cells, items
         # bitwise, so that no branch stands in the way of vectors
         better = f"({value} {sign} {best}) | (({value} != {value}) & ({best} == {best}))"
+        if is_complex(self.accumulator):
+            better = f"({where} < 0) | {better}"
+        elif self.accumulator.kind != "f":
+            better = f"{value} {sign} {best}"
         name = f"better{self.number}"
         return [
-            f"const b1 {name} = ({where} < 0) | {better};",
+            f"const b1 {name} = {better};",
             f"{best} = {name} ? {value} : {best};",
             f"{where} = {name} ? {position} : {where};",
         ]
@@ -182,13 +190,20 @@ class Loop:
 
     fold: Fold
 
-    # whether the loop over values may be a vector loop, and whether it must be cut in blocks
+    # whether the loop over values may be a vector loop, whether it must be cut in blocks, and
+    # whether it needs little beside the fold's cells
     simd = False
     blocked = False
+    is_light = False
 
     @property
     def name(self) -> str:
         return f"{self.fold.number}"
+
+    @property
+    def cells(self) -> list[tuple[str, str]]:
+        """(type, name) of each cell of the fold."""
+        return self.fold.cells
 
     @property
     def kind(self) -> str:
@@ -198,7 +213,11 @@ class Loop:
     def before(self) -> list[str]:
         """Statements in front of all loops."""
         pairs = zip(self.fold.cells, self.fold.initial(), strict=True)
-        return [f"{kind} {name} = {start};" for (kind, name), start in pairs]
+        return [*(f"{kind} {name} = {start};" for (kind, name), start in pairs), *self.flags()]
+
+    def flags(self) -> list[str]:
+        """Definitions of what the loop carries beside the cells."""
+        return []
 
     def before_block(self) -> list[str]:
         """Statements in front of each block."""
@@ -220,11 +239,16 @@ class Loop:
         """What the fold's cells would hold now."""
         return [name for _, name in self.fold.cells]
 
+    def block_results(self) -> list[str]:
+        """The same behind a single block, which started from the cells' initial values."""
+        return self.results()
+
 
 class ClauseLoop(Loop):
     """Sums of integers, products, any and all: OpenMP has the reduction."""
 
     simd = True
+    is_light = True
 
     def clauses(self) -> list[str]:
         sign = {"sum": "+", "product": "*", "any": "|", "all": "&"}[self.fold.style]
@@ -236,6 +260,7 @@ class SumLoop(Loop):
 
     simd = True
     blocked = True
+    is_light = True
 
     def _cells(self) -> list[tuple[str, str, str]]:
         return [(kind, name, f"sum{name[3:]}") for kind, name in self.fold.cells]
@@ -255,11 +280,15 @@ class SumLoop(Loop):
     def results(self) -> list[str]:
         return [f"{cascade}.total()" for _, _, cascade in self._cells()]
 
+    def block_results(self) -> list[str]:
+        return [name for _, name in self.fold.cells]
+
 
 class ExtremeLoop(Loop):
     """min and max of real numbers; a NaN raises an integer flag, which suits vectors better."""
 
     simd = True
+    is_light = True
 
     @property
     def _sign(self) -> int:
@@ -271,8 +300,8 @@ class ExtremeLoop(Loop):
         dtype = self.fold.accumulator
         return f"i{dtype.itemsize * 8}" if dtype.kind == "f" else ""
 
-    def before(self) -> list[str]:
-        return super().before() + ([f"{self._flag} nan{self.name} = 0;"] if self._flag else [])
+    def flags(self) -> list[str]:
+        return [f"{self._flag} nan{self.name} = 0;"] if self._flag else []
 
     def clauses(self) -> list[str]:
         both = [f"reduction({self.fold.style}:acc{self.name})"]

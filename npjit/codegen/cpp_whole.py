@@ -16,15 +16,15 @@ Phases without axes run in the caller.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from npjit.codegen.cpp_form import cost
-from npjit.codegen.cpp_kernel import KernelPrinter
+from npjit.codegen.cpp_kernel import KernelPrinter, width
 from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements
-from npjit.codegen.cpp_reduce import Fold, fold, loop
+from npjit.codegen.cpp_reduce import Fold, SumLoop, fold, loop
 from npjit.codegen.cpp_types import stored
-from npjit.schedule.kernel import Phase
+from npjit.schedule.kernel import Load, Phase
 
 # the most chunks that a phase is cut in; their results live on the caller's stack
 _PARTS = 256
@@ -53,8 +53,12 @@ class WholePrinter(KernelPrinter):
         for p in phases:
             if p.phase.axes:
                 self._chunk(p)
+        for p in phases:
+            if self._short(p):
+                self._long_function(p)
         with self.launcher():
-            self.writer.line(self.packed())
+            if not all(self._short(p) for p in phases if p.phase.axes):
+                self.writer.line(self.packed())
             self.rows()
             self.writer.lines(f"a.{name} = {name};" for _, name in self._row_buffers())
             for p in phases:
@@ -134,12 +138,105 @@ class WholePrinter(KernelPrinter):
         if not p.folds:
             self.run(f"p{p.number}")
             return
+        short = self._short(p)
+        if not short:
+            self._join(p, [name for f in p.folds for _, name in f.cells])
+            return
+        with w.block(f"if (n <= {short})"):
+            self._at_once(p)
+        with w.block("else"):
+            given = ", ".join(name for _, name in self.arguments())
+            part, cells = f"{self.name}_part{p.number}", [c for f in p.folds for c in f.cells]
+            w.line(f"const {part} all = {self.name}_long{p.number}({given});")
+            w.lines(f"{name} = all.{name};" for _, name in cells)
+
+    def _short(self, p: WholePhase) -> str:
+        """How many steps a phase may have to be done right in the launcher, so that a loop of the
+        plan needs no call for it; none when that does not pay."""
+        loops = [loop(f) for f in p.folds]
+        looping = [q for q in self.kernel.phases if q.axes]
+        is_alone = len(looping) == 1 and not p.printed.imported and not self._row_buffers()
+        is_light = all(a.is_light for a in loops) and len({a.blocked for a in loops}) == 1
+        if not (self.is_repeated and is_alone and is_light and len(p.phase.axes) == 1):
+            return ""
+        return f"4 * NJ_BLOCK({max((a.kind for a in loops), key=width)})"
+
+    def _long_function(self, p: WholePhase) -> None:
+        """A function for a phase with more steps than that, out of the loop's way."""
+        w = self.writer
+        given = ", ".join(f"{kind} {name}" for kind, name in self.arguments())
+        part = f"{self.name}_part{p.number}"
+        with w.block(f"NJ_NOINLINE static {part} {self.name}_long{p.number}({given})"):
+            w.line(self.packed())
+            starts = ", ".join(start for f in p.folds for start in f.initial())
+            w.line(f"{part} all = {{{starts}}};")
+            self.share(p.phase.axes, cost(p.phase))
+            self._join(p, [f"all.{name}" for f in p.folds for _, name in f.cells])
+            w.line("return all;")
+
+    def _at_once(self, p: WholePhase) -> None:
+        """All the steps of a short phase into the folds' cells."""
+        w = self.writer
+        loops = [loop(f) for f in p.folds]
+        w.lines([*p.printed.levels[-1], *p.printed.levels[0]])
+        sums = [a for a in loops if isinstance(a, SumLoop)]
+        if sums and self._runs_along(p):
+            self._in_lanes(p, sums)
+            return
+        for a in loops:
+            w.lines(a.flags())
+        self.vectors(p.phase, "0", "n", p.printed.levels[1], loops)
+        for a in loops:
+            pairs = zip(a.fold.cells, a.block_results(), strict=True)
+            w.lines(f"{cell} = {result};" for (_, cell), result in pairs if cell != result)
+
+    def _runs_along(self, p: WholePhase) -> bool:
+        """Whether neighbouring steps read neighbouring elements."""
+        loads = [i.access for _, i in p.phase.body if isinstance(i, Load)]
+        strides = [dict(a.strides).get(p.phase.axes[0], 0) for a in loads if not a.gathers]
+        return all(s in (0, 1) for s in strides)
+
+    def _in_lanes(self, p: WholePhase, sums: Sequence[SumLoop]) -> None:
+        """Short sums in a vector of partial sums, block by block. The compiler's own loop would end
+        in several loops over ever shorter vectors, which take longer than a short sum itself."""
+        w = self.writer
+        kind = max((a.kind for a in sums), key=width)
+        lanes = f"NJ_LANES({kind})"
+        every = f"for (i64 lane = 0; lane < {lanes}; ++lane)"
+        cells = [(kind, name, name.replace("acc", "lanes")) for a in sums for kind, name in a.cells]
+        w.line(f"const i64 rest = nj_size_max(n, 0) % {lanes};")
+        w.lines(f"{kind} {name}_all[{lanes}] = {{}};" for kind, _, name in cells)
+        with w.block(f"for (i64 part = 0; part < n - rest; part += NJ_BLOCK({kind}))"):
+            w.line(f"const i64 end = nj_size_min(part + NJ_BLOCK({kind}), n - rest);")
+            w.lines(f"{kind} {name}[{lanes}] = {{}};" for kind, _, name in cells)
+            with w.block(f"for (i64 from = part; from < end; from += {lanes})"):
+                w.line("#pragma omp simd")
+                with w.block(every):
+                    self._add(p, sums, "from + lane", {cell: f"{n}[lane]" for _, cell, n in cells})
+            w.line(f"{every} {' '.join(f'{n}_all[lane] += {n}[lane];' for _, _, n in cells)}")
+        w.lines(f"{name} = nj_lanes_total({lanes}_all);" for _, name, lanes in cells)
+        with w.block("for (i64 lane = 0; lane < rest; ++lane)"):
+            self._add(p, sums, "n - rest + lane", {name: name for _, name, _ in cells})
+
+    def _add(
+        self, p: WholePhase, sums: Sequence[SumLoop], position: str, into: Mapping[str, str]
+    ) -> None:
+        """Add the values at one position to what stands for the cells."""
+        self.writer.line(f"const i64 x{p.phase.axes[0]} = {position};")
+        self.writer.lines(p.printed.levels[1])
+        for a in sums:
+            self.writer.lines(a.fold.take([into[name] for _, name in a.cells], a.fold.items("")))
+
+    def _join(self, p: WholePhase, into: Sequence[str]) -> None:
+        """The chunks of a phase, and what they leave joined in their order."""
+        w = self.writer
         w.line(f"{self.name}_part{p.number} parts[{_PARTS}];")
         w.line(f"a.parts{p.number} = parts;")
         w.line(f"const i64 least = nj_size_max(grain, n / {_PARTS} + 1);")
         w.line("const int chunks = n > least ? api->chunks(n, least) : n > 0;")
         self.run(f"p{p.number}", grain="least")
         with w.block("for (int c = 0; c < chunks; ++c)"):
+            cells = iter(into)
             for f in p.folds:
-                cells = [name for _, name in f.cells]
-                w.lines(f.take(cells, [f"parts[c].{name}" for name in cells]))
+                own = [next(cells) for _ in f.cells]
+                w.lines(f.take(own, [f"parts[c].{name}" for _, name in f.cells]))

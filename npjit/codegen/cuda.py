@@ -11,9 +11,10 @@ and alignment, so a module compiles only those that actual sizes ask for:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from npjit.codegen.cpp_form import Form, choose
+from npjit.codegen.cuda_across import with_across
 from npjit.codegen.cuda_blocked import BlockedPrinter, is_paired
 from npjit.codegen.cuda_calls import routines_text
 from npjit.codegen.cuda_columns import ColumnsPrinter
@@ -21,15 +22,24 @@ from npjit.codegen.cuda_held import HeldPrinter, can_hold
 from npjit.codegen.cuda_kernel import CudaPrinter
 from npjit.codegen.cuda_launch import Configured, Request
 from npjit.codegen.cuda_map import MapPrinter
+from npjit.codegen.cuda_pairs import with_pairs
+from npjit.codegen.cuda_partners import PartnersPrinter, is_partnered
+from npjit.codegen.cuda_persistent import PersistentPrinter
 from npjit.codegen.cuda_prelude import cuda_prelude
+from npjit.codegen.cuda_roots import with_roots
 from npjit.codegen.cuda_rows import RowsPrinter
+from npjit.codegen.cuda_terms import JoinedPrinter
 from npjit.codegen.cuda_tile import TilePrinter, turned_axis
-from npjit.codegen.cuda_trips import Trips, TripsPrinter, with_trips
+from npjit.codegen.cuda_trips import TripsPrinter, with_trips
 from npjit.schedule.kernel import Kernel
 from npjit.schedule.plan import Plan
 
 # how the text must be compiled: no fused multiply-add, every function for the device
-OPTIONS = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space")
+OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--fmad=false")
+# what `fastmath` puts in place of the last one
+_CONTRACT = ("--fmad=true",)
+_APPROX = (*_CONTRACT, "--ftz=true", "--prec-div=false", "--prec-sqrt=false")
+_FAST = {"contract": (*OPTIONS[:-1], *_CONTRACT), "approx": (*OPTIONS[:-1], *_APPROX)}
 
 
 @dataclass(frozen=True)
@@ -38,9 +48,10 @@ class CudaModule:
 
     source: str
     kernels: tuple[CudaPrinter, ...]
-    # the plan with loops inside kernels, and which kernels these are
+    # the plan with several launches joined to one, and the printers of these kernels
     plan: Plan
-    trips: Mapping[int, Trips]
+    joined: Mapping[int, JoinedPrinter]
+    options: tuple[str, ...] = OPTIONS
 
     def configure(
         self, kernel: int, sizes: Sequence[int], addresses: Mapping[int, int]
@@ -50,15 +61,22 @@ class CudaModule:
         return printer.configure(Request(printer.kernel, sizes, addresses))
 
 
-def print_cuda(plan: Plan) -> CudaModule:
+def print_cuda(plan: Plan, fastmath: str | None = None) -> CudaModule:
     """The module of a plan."""
+    if fastmath == "approx":
+        plan = replace(plan, kernels=tuple(map(with_roots, plan.kernels)))
     plan, trips = with_trips(plan)
-    kernels = tuple(
-        TripsPrinter(trips[i], f"k{i}") if i in trips else printer_for(k, f"k{i}")
-        for i, k in enumerate(plan.kernels)
-    )
+    plan, across = with_across(plan)
+    plan, pairs = with_pairs(plan)
+    joined: dict[int, JoinedPrinter] = {
+        **{i: TripsPrinter(t, f"k{i}") for i, t in trips.items()},
+        **{i: PersistentPrinter(a, f"k{i}") for i, a in across.items()},
+        **{i: _partners(plan.kernels[i], f"k{i}") for i in pairs},
+    }
+    kernels = tuple(joined.get(i) or printer_for(k, f"k{i}") for i, k in enumerate(plan.kernels))
+    options = OPTIONS if fastmath is None else _FAST[fastmath]
     text = "\n".join([routines_text(plan), *(k.print() for k in kernels)])
-    return CudaModule(f"{cuda_prelude(text)}\n{text}", kernels, plan, trips)
+    return CudaModule(f"{cuda_prelude(text)}\n{text}", kernels, plan, joined, options)
 
 
 def printer_for(kernel: Kernel, name: str) -> CudaPrinter:
@@ -69,7 +87,13 @@ def printer_for(kernel: Kernel, name: str) -> CudaPrinter:
             MapPrinter(kernel, name) if turned_axis(kernel) is None else TilePrinter(kernel, name)
         )
     plain = _reducing(kernel, name, form)
-    return BlockedPrinter(kernel, name, plain) if is_paired(kernel) else plain
+    if is_paired(kernel):
+        return BlockedPrinter(kernel, name, plain)
+    return PartnersPrinter(kernel, name, plain) if is_partnered(kernel) else plain
+
+
+def _partners(kernel: Kernel, name: str) -> PartnersPrinter:
+    return PartnersPrinter(kernel, name, _reducing(kernel, name, choose(kernel)))
 
 
 def _reducing(kernel: Kernel, name: str, form: Form) -> CudaPrinter:

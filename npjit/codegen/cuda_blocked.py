@@ -17,9 +17,8 @@ from contextlib import contextmanager
 
 from npjit.codegen.cpp_phase import operands
 from npjit.codegen.cpp_reduce import Fold
-from npjit.codegen.cpp_types import ctype, is_complex, stored
 from npjit.codegen.cuda_kernel import BLOCK, CudaPrinter, merged
-from npjit.codegen.cuda_lanes import LanePrinter, levels_of
+from npjit.codegen.cuda_lanes import LanePrinter, element_type, levels_of, whole_of
 from npjit.codegen.cuda_launch import Configured, Request, Start, up
 from npjit.codegen.cuda_steps import cut
 from npjit.schedule.kernel import Const, Instr, Kernel, Load, Phase, Store
@@ -31,20 +30,6 @@ _DEPTH = 16
 _LONGEST = 256
 # an extent below this leaves most of a block idle
 _LEAST = 48
-
-
-class BlockLanes(LanePrinter):
-    """Loads that were staged are read from their tiles."""
-
-    staged: dict[int, str]
-
-    def _define(self, number: int, instr: Instr) -> list[str]:
-        place = self.staged.get(number)
-        if place is None or not isinstance(instr, Load):
-            return super()._define(number, instr)
-        if is_complex(instr.dtype):
-            return self._declare(number, [f"{place}.re", f"{place}.im"])
-        return self._declare(number, [f"nj_truth({place})" if instr.dtype.kind == "b" else place])
 
 
 class BlockedPrinter(CudaPrinter):
@@ -61,9 +46,9 @@ class BlockedPrinter(CudaPrinter):
         assert self.step.loop is not None
         loop = self.step.loop
         (deep,) = loop.axes
-        printer = BlockLanes(self.values, loop, levels_of((deep, row, column), {}), self.slots)
+        printer = LanePrinter(self.values, loop, levels_of((deep, row, column), {}), self.slots)
         loads = staged_loads(loop, row, column, deep)
-        printer.staged = {
+        printer.ready |= {
             n: f"tile{n}[step][{'row' if axis == row else 'column'}]" for n, axis in loads.items()
         }
         printed = printer.print()
@@ -74,8 +59,7 @@ class BlockedPrinter(CudaPrinter):
             self.unpack()
             w.line(f"const i32 wide = {_THREADS} * SIDE;")
             for n in loads:
-                dtype = printer.values.dtype(n)
-                kind = ctype(dtype) if is_complex(dtype) else stored(dtype)
+                kind = element_type(printer.values.dtype(n))
                 w.line(f"__shared__ {kind} tile{n}[{_DEPTH}][wide + 1];")
             self._place(row, column)
             w.lines([*printed.levels[-1], *printed.levels[0]])
@@ -105,16 +89,15 @@ class BlockedPrinter(CudaPrinter):
             w.line(f"tile /= tiles{axis};")
         self.decode(self.kernel.outer[:-2], "tile")
 
-    def _stage(self, printer: BlockLanes, number: int, axis: int, deep: int) -> None:
+    def _stage(self, printer: LanePrinter, number: int, axis: int, deep: int) -> None:
         """Fill a tile; neighbouring threads go along the axis on which the load has unit stride."""
         w = self.writer
         instr = printer.values.instructions[number]
         assert isinstance(instr, Load)
-        parts = printer.elements(instr)
-        element = f"{ctype(instr.dtype)}{{{', '.join(parts)}}}" if len(parts) == 2 else parts[0]
+        element = whole_of(printer.elements(instr), instr.dtype)
         along = dict(instr.access.strides).get(deep, 0) == 1
         place, step = (f"n / {_DEPTH}", f"n % {_DEPTH}") if along else ("n % wide", "n / wide")
-        kind = ctype(instr.dtype) if is_complex(instr.dtype) else stored(instr.dtype)
+        kind = element_type(instr.dtype)
         w.line("#pragma unroll")
         with w.block(f"for (i32 n = threadIdx.x; n < wide * {_DEPTH}; n += {BLOCK})"):
             w.line(f"const idx x{axis} = from{axis} + {place};")
@@ -123,7 +106,7 @@ class BlockedPrinter(CudaPrinter):
             w.line(f"tile{number}[{step}][{place}] = {inside} ? {element} : {kind}();")
 
     def _combine(
-        self, printer: BlockLanes, folds: Sequence[Fold], deep: int, row: int, column: int
+        self, printer: LanePrinter, folds: Sequence[Fold], deep: int, row: int, column: int
     ) -> None:
         w = self.writer
         levels = printer.out.levels

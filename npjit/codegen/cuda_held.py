@@ -13,11 +13,9 @@ functions of `cuda_rows` for longer ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
-from npjit.codegen.cuda_kernel import CudaPrinter
-from npjit.codegen.cuda_lanes import LanePrinter, Move, levels_of, pack_variable
+from npjit.codegen.cuda_holding import HoldingPrinter
 from npjit.codegen.cuda_launch import Configured, Request, Start, power, up, widest
 from npjit.codegen.cuda_rows import RowsPrinter
 from npjit.schedule.kernel import Access, DType, Kernel, Load, Phase, Store
@@ -31,20 +29,16 @@ _FEW = 8
 _SMALL = 128
 
 
-class HeldPrinter(CudaPrinter):
+class HeldPrinter(HoldingPrinter):
     """See the module's docstring."""
 
     def __init__(self, kernel: Kernel, name: str) -> None:
-        super().__init__(kernel, name)
+        super().__init__(kernel, name, held_loads(kernel))
         self.long = RowsPrinter(kernel, name)
-        self.axes = next(p.axes for p in kernel.phases if p.axes)
-        self.held = held_loads(kernel)
-        self.loads: list[Move] = []
 
     def print(self) -> str:
         w = self.writer
-        rows = self._rows()
-        printers = self._printers(rows)
+        printers = self.printed_phases(self.kernel.phases)
         for number, printer in enumerate(printers):
             folds = self.folds(printer)
             if folds:
@@ -60,99 +54,16 @@ class HeldPrinter(CudaPrinter):
             w.line(f"if (row >= {self.items(self.kernel.outer)}) return;")
             self.decode(self.kernel.outer, "row")
             w.line(f"const idx n = {self.items(self.axes)};")
-            self._skew(printers)
-            dtypes = [self.kernel.buffers[b].dtype for b in rows]
-            packs = [pack_variable(p, d) for p, d in zip(rows.values(), dtypes, strict=True)]
-            w.lines(
-                m.replace("[item]", "[ITEMS]") for m in (*map(Move.declare, self.loads), *packs)
-            )
-            self._load()
+            w.line("idx skew = 0;")
+            reference = self.skew_reference()
+            if reference is not None:
+                self.skew(printers[0], reference)
+            self.declare_packs(self.loads)
+            self.declare_rows()
+            self.fill_packs(self.loads)
             for number, printer in enumerate(printers):
-                self._phase(number, printer)
+                self.phase(number, printer)
         return f"{w}\n{self.long.print()}"
-
-    def _rows(self) -> dict[int, str]:
-        buffers = enumerate(self.kernel.buffers)
-        return {i: f"row{i}[item]" for i, b in buffers if b.role == "row"}
-
-    def _printers(self, rows: dict[int, str]) -> list[LanePrinter]:
-        """All phases, printed."""
-        names: dict[tuple[Access, object], str] = {}
-        packs: dict[int, str] = {}
-        for number, instr in self.held.items():
-            key = (instr.access, instr.dtype)
-            packs[number] = names.setdefault(key, f"h{len(names)}[item]")
-        level: dict[int, int] = {}
-        found = []
-        for phase in self.kernel.phases:
-            levels = levels_of(phase.axes, level)
-            printer = LanePrinter(
-                self.values, phase, levels, self.slots, packs, rows, guard="place == 0"
-            )
-            printer.print()
-            level |= {n: 0 for n, _ in phase.body}
-            found.append(printer)
-        mover = LanePrinter(self.values, Phase((), ()), levels_of(self.axes, {}), self.slots)
-        for (access, _), pack in names.items():
-            dtype = self.kernel.buffers[access.buffer].dtype
-            self.loads.append(mover.move(pack, access, dtype))
-        return found
-
-    def _load(self) -> None:
-        """Fill the packs that are held."""
-        w = self.writer
-        if not self.loads:
-            return
-        w.line("#pragma unroll")
-        with w.block("for (i32 item = 0; item < ITEMS; ++item)"), self._chunk():
-            last = self.axes[-1]
-            w.line(f"const idx x{last} = start{last};")
-            w.lines(m.load() for m in self.loads)
-
-    def _skew(self, printers: Sequence[LanePrinter]) -> None:
-        """How many elements in front of its row a row's first pack begins, so that packs lie on
-        boundaries in rows that do not."""
-        w = self.writer
-        w.line("idx skew = 0;")
-        if len(self.axes) == 1 and self.loads:
-            access = self.slots[self.loads[0].slot].access
-            with w.block("if constexpr (SKEW)"):
-                w.line(f"const idx x{self.axes[0]} = 0;")
-                w.line(f"skew = ({printers[0].index(access)}) % V;")
-
-    @contextmanager
-    def _chunk(self) -> Iterator[None]:
-        """The item's chunk of the row, if there is one."""
-        w = self.writer
-        w.line("const idx chunk = (idx)item * LANES + place;")
-        with w.block("if (chunk * V < n + skew)"):
-            if len(self.axes) == 1:
-                start = f"start{self.axes[0]}"
-                w.line(f"const idx {start} = chunk * V - skew;")
-                w.line(f"const auto count = nj_lanes_at<SKEW>({start}, n);")
-            else:
-                self.decode_chunk(self.axes, "chunk", f"({self.extent(self.axes[-1])} / V)")
-                w.line("const nj_full count;")
-            yield
-
-    def _phase(self, number: int, printer: LanePrinter) -> None:
-        w = self.writer
-        printed, phase = printer.out, printer.phase
-        w.lines([*printed.levels[-1], *printed.levels[0]])
-        if not phase.axes:
-            return
-        folds = self.folds(printer)
-        struct, place = f"{self.name}_held{number}", f"f{number}"
-        if folds:
-            w.line(f"{struct} {place};")
-            w.line(f"{place}.start();")
-        w.line("#pragma unroll")
-        with w.block("for (i32 item = 0; item < ITEMS; ++item)"), self._chunk():
-            self.lanes(printed, printer.moves, phase.axes[-1], (), self.takes(folds, phase, place))
-        if folds:
-            w.line(f"__shared__ {struct} parts{number}[LANES / 32 + 1];")
-            w.line(f"{place} = nj_join<LANES>({place}, parts{number});")
-            w.lines(self.finish(folds, place))
 
     # ------------------------------------------------------------ launches
 
@@ -161,7 +72,7 @@ class HeldPrinter(CudaPrinter):
         rows = request.items(self.kernel.outer)
         last = self.axes[-1]
         width = widest(self.slots)
-        skewed = self._skewed(request, width)
+        skewed = self.skewed(request, width)
         while (
             width > 1
             and not skewed
@@ -178,23 +89,6 @@ class HeldPrinter(CudaPrinter):
         name = f"{self.name}_held<{request.index_type()}, {constants}>"
         per_block = 1 if lanes > 32 else _SMALL // lanes
         return Configured((Start(name, (up(rows, per_block), 1), max(lanes, _SMALL)),))
-
-    def _skewed(self, request: Request, width: int) -> str:
-        """The alignments of all slots when each row's packs begin on a boundary before it; empty
-        when they need not, or when most arrays' rows do not lie alike."""
-        last = self.axes[-1]
-        if width == 1 or len(self.axes) > 1 or not self.loads:
-            return ""
-        if request.extent(last) % width == 0 and request.are_aligned(self.slots, last, width):
-            return ""
-        reference = self.slots[self.loads[0].slot]
-        bits, alike = 0, 0
-        for number, slot in enumerate(self.slots):
-            found = request.lies_like(slot, reference, last, width)
-            alike += found > 0
-            narrow = (slot.dtype.itemsize // slot.planes).bit_length() - 1
-            bits |= (found or narrow) << (3 * number)
-        return f"{bits:#x}ull" if 2 * alike > len(self.slots) else ""
 
     def _words(self) -> int:
         """Registers per element of a row that are in use between two phases, at most."""

@@ -14,10 +14,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements, Values, condition
-from npjit.codegen.cpp_types import is_complex, plane, stored
+from npjit.codegen.cpp_types import ctype, is_complex, plane, stored
 from npjit.codegen.cuda_launch import Slot
-from npjit.schedule.kernel import Access, DType, Instr, Load, Phase, Store
+from npjit.schedule.kernel import Access, Apply, DType, Instr, Load, Phase, Store
 
 _TURN = re.compile(r"const (f32|f64) (v\d+) = nj_(sin|cos)\((\w+)\);")
 # slots whose alignment fits into a template argument
@@ -69,9 +71,9 @@ class Moves:
 
 class LanePrinter(PhasePrinter):
     """Prints the instructions of one phase. `slots` collects the packed accesses of the kernel.
-    `held` names packs that are in registers already, by the number of the load, and `rows` those
-    that stand for "row" buffers. Without loops the phase is one thread's for all lanes, and `guard`
-    says which thread stores."""
+    `held` names packs that are in registers already, by the number of the load, `rows` those that
+    stand for "row" buffers, and `ready` variables with single elements. Without loops the phase is
+    one thread's for all lanes, and `guard` says which thread stores."""
 
     def __init__(
         self,
@@ -89,6 +91,7 @@ class LanePrinter(PhasePrinter):
         self.rows = rows or {}
         self.guard = guard if not levels.loops else "count.has(lane)"
         self.moves = Moves()
+        self.ready: dict[int, str] = {}
 
     def print(self) -> Statements:
         """The phase's statements, with calls that share work made one."""
@@ -98,7 +101,11 @@ class LanePrinter(PhasePrinter):
         return printed
 
     def _define(self, number: int, instr: Instr) -> list[str]:
+        if number in self.ready:
+            return self._declare(number, parts_of(self.ready[number], instr))
         in_lanes = self.levels.loops and self.level[number] == self.levels.innermost
+        if isinstance(instr, Apply) and in_lanes and self._has_fixed_divisor(instr):
+            return self._quotient(number, instr)
         if not isinstance(instr, Load) or not in_lanes:
             return super()._define(number, instr)
         pack = self.held.get(number, self.rows.get(instr.access.buffer))
@@ -108,6 +115,20 @@ class LanePrinter(PhasePrinter):
         if pack is not None:
             return self._declare(number, lanes_of(pack, instr.dtype))
         return self._declare(number, self._guarded(instr))
+
+    def _has_fixed_divisor(self, instr: Apply) -> bool:
+        """Whether an instruction divides by what is known before the loops."""
+        if instr.op.powers != (1, -1) or instr.dtype != np.dtype("f4"):
+            return False
+        return self.level[instr.args[1]] <= 0
+
+    def _quotient(self, number: int, instr: Apply) -> list[str]:
+        """A product with the reciprocal in double precision, which rounds as the quotient does: a
+        division is several times as long, and a branch."""
+        value, divisor = map(self.values.whole, instr.args)
+        made = f"const f64 inverse{number} = 1.0 / (f64){divisor};"
+        self.out.levels[self.level[instr.args[1]]].append(made)
+        return self._declare(number, [f"(f32)((f64){value} * inverse{number})"])
 
     def _guarded(self, instr: Load) -> list[str]:
         """A load lane by lane, of lanes that there are."""
@@ -192,6 +213,24 @@ def lanes_of(pack: str, dtype: DType, raw: bool = False) -> Sequence[str]:
         return [f"{pack}.at[2 * lane]", f"{pack}.at[2 * lane + 1]"]
     lane = f"{pack}.at[lane]"
     return [lane if raw else _truth(lane, dtype)]
+
+
+def element_type(dtype: DType) -> str:
+    """The type of a variable that holds an element as it is in memory."""
+    return ctype(dtype) if is_complex(dtype) else stored(dtype)
+
+
+def parts_of(place: str, instr: Instr) -> Sequence[str]:
+    """The parts of an element in such a variable."""
+    assert isinstance(instr, Load)
+    if is_complex(instr.dtype):
+        return [f"{place}.re", f"{place}.im"]
+    return [_truth(place, instr.dtype)]
+
+
+def whole_of(parts: Sequence[str], dtype: DType) -> str:
+    """The parts as one value of that type."""
+    return f"{ctype(dtype)}{{{', '.join(parts)}}}" if is_complex(dtype) else parts[0]
 
 
 def _truth(text: str, dtype: DType) -> str:

@@ -22,7 +22,7 @@ from npjit.codegen.cuda_kernel import BLOCK
 from npjit.codegen.cuda_lanes import LanePrinter, levels_of
 from npjit.codegen.cuda_launch import Configured, Request, Start, power, up, widest
 from npjit.codegen.cuda_moments import has_moments, run_struct
-from npjit.codegen.cuda_steps import RUN, Step, StepsPrinter
+from npjit.codegen.cuda_steps import RUN, Step, StepsPrinter, in_batches
 from npjit.schedule.kernel import Phase
 
 # blocks that a large device runs at once, and packs of a thread that are worth another block
@@ -110,9 +110,7 @@ class RowsPrinter(StepsPrinter):
                 w.line(f"{run} part;")
                 w.line("part.start();")
                 w.line(f"const idx stop = nj_size_min(chunks, chunk + {RUN} * step);")
-                w.line("#pragma unroll 4")
-                with w.block("for (; chunk < stop; chunk += step)"):
-                    w.line("body(nj_full(), chunk, part);")
+                w.lines(in_batches("chunk", "stop", "body(nj_full(), {}, part);"))
                 w.line(f"total.take({done});")
         if not others:
             self._tail(last, folds, run, done)

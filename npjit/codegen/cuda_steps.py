@@ -24,6 +24,8 @@ from npjit.schedule.kernel import Const, Kernel, Phase, Reduce, Store
 
 # additions in a row before a partial sum is put aside
 RUN = 16
+# loads of a thread that are under way together
+_BATCH = 4
 # bytes of one cell of a fold and of one saved number, at most
 _CELL = 16
 
@@ -122,6 +124,19 @@ def cut(kernel: Kernel) -> tuple[list[Phase], list[Step]]:
             leading.append(phase)
     steps = [Step(i, loop, merged(rest)) for i, (loop, rest) in enumerate(found)]
     return leading, steps or [Step(0, None, Phase((), ()))]
+
+
+def in_batches(index: str, stop: str, body: str) -> list[str]:
+    """A loop by `step` up to `stop`; the loads of a batch are under way together, as no branch
+    stands between them."""
+    last = f"{index} + {_BATCH - 1} * step"
+    return [
+        f"for (; {last} < {stop}; {index} += {_BATCH} * step) {{",
+        "#pragma unroll",
+        f"  for (i32 k = 0; k < {_BATCH}; ++k) {body.format(f'{index} + k * step')}",
+        "}",
+        f"for (; {index} < {stop}; {index} += step) {body.format(index)}",
+    ]
 
 
 def saved_after(printer: StepsPrinter, step: Step) -> list[int]:

@@ -16,33 +16,16 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from npjit.codegen.cpp_types import ctype, is_complex, stored
 from npjit.codegen.cuda_kernel import BLOCK, CudaPrinter, merged
-from npjit.codegen.cuda_lanes import LanePrinter, Move, lanes_of, levels_of
+from npjit.codegen.cuda_lanes import LanePrinter, Move, element_type, lanes_of, levels_of, whole_of
 from npjit.codegen.cuda_launch import Configured, Request, Slot, Start, up, widest
 from npjit.codegen.cuda_map import MapPrinter
-from npjit.schedule.kernel import Instr, Kernel, Load, Phase
+from npjit.schedule.kernel import Kernel, Load, Phase
 
 # elements of a tile along each axis, by the lanes of a thread
 _SIDES = {1: 32, 2: 64, 4: 64}
 # bytes of shared memory that leave room for a second block
 _SHARED = 40000
-
-
-class TileLanes(LanePrinter):
-    """Loads that were staged are read from their tiles."""
-
-    staged: dict[int, str]
-
-    def _define(self, number: int, instr: Instr) -> list[str]:
-        tile = self.staged.get(number)
-        if tile is None or not isinstance(instr, Load):
-            return super()._define(number, instr)
-        place = f"{tile}[across + lane][along + row]"
-        if is_complex(instr.dtype):
-            return self._declare(number, [f"{place}.re", f"{place}.im"])
-        truth = instr.dtype.kind == "b"
-        return self._declare(number, [f"nj_truth({place})" if truth else place])
 
 
 class TilePrinter(CudaPrinter):
@@ -58,9 +41,9 @@ class TilePrinter(CudaPrinter):
     def print(self) -> str:
         phase = merged(self.kernel.phases)
         axes = self.kernel.outer
-        printer = TileLanes(self.values, phase, levels_of(axes, {}), self.slots)
+        printer = LanePrinter(self.values, phase, levels_of(axes, {}), self.slots)
         loads = turned_loads(phase, self.axis, axes[-1])
-        printer.staged = {n: f"tile{n}" for n in loads}
+        printer.ready |= {n: f"tile{n}[across + lane][along + row]" for n in loads}
         printed = printer.print()
         w = self.writer
         moves = [printer.move(f"t{n}", i.access, i.dtype) for n, i in loads.items()]
@@ -69,8 +52,7 @@ class TilePrinter(CudaPrinter):
             w.line(f"const i32 side = V == 1 ? {_SIDES[1]} : {_SIDES[4]};")
             w.line("const i32 wide = side / V;")
             for n, instr in loads.items():
-                kind = ctype(instr.dtype) if is_complex(instr.dtype) else stored(instr.dtype)
-                w.line(f"__shared__ {kind} tile{n}[side][side + 1];")
+                w.line(f"__shared__ {element_type(instr.dtype)} tile{n}[side][side + 1];")
             self._place()
             w.lines([*printed.levels[-1], *printed.levels[0]])
             with self._rows(self.axis, axes[-1]):
@@ -116,8 +98,7 @@ class TilePrinter(CudaPrinter):
         with w.block(""):
             w.line(f"const idx x{self.axis} = start{self.axis};")
             w.line(move.load().replace("(A >>", "(B >>"))
-        lane = ", ".join(lanes_of(f"t{number}", instr.dtype, raw=True))
-        value = f"{ctype(instr.dtype)}{{{lane}}}" if is_complex(instr.dtype) else lane
+        value = whole_of(lanes_of(f"t{number}", instr.dtype, raw=True), instr.dtype)
         w.line("#pragma unroll")
         with w.block("for (i32 lane = 0; lane < V; ++lane)"):
             w.line(f"tile{number}[along + row][across + lane] = {value};")

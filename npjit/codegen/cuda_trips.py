@@ -12,32 +12,16 @@ registers through all trips:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
-from npjit.codegen.cpp_phase import operands
 from npjit.codegen.cuda_kernel import merged
 from npjit.codegen.cuda_lanes import LanePrinter, levels_of
 from npjit.codegen.cuda_map import MapPrinter, open_map
-from npjit.core.size import Expr, Size, Var, atoms, substitute, var
-from npjit.schedule.kernel import (
-    Access,
-    Apply,
-    Axis,
-    Bound,
-    Buffer,
-    Coordinate,
-    Extent,
-    Inside,
-    Instr,
-    Kernel,
-    Load,
-    Phase,
-    Scalar,
-    Store,
-)
-from npjit.schedule.plan import If, Launch, Loop, Place, Plan, Step, While
+from npjit.codegen.cuda_terms import JoinedPrinter, Terms, actual
+from npjit.core.size import Expr, Size, atoms
+from npjit.schedule.kernel import Access, Axis, Instr, Kernel, Load, Phase, Store
+from npjit.schedule.plan import If, Launch, Loop, Plan, Step, While
 
 
 @dataclass(frozen=True)
@@ -49,7 +33,7 @@ class Trips:
     trips: int
 
 
-class TripsPrinter(MapPrinter):
+class TripsPrinter(MapPrinter, JoinedPrinter):
     """Prints a `Trips` kernel."""
 
     def __init__(self, made: Trips, name: str) -> None:
@@ -123,7 +107,9 @@ def join(plan: Plan, kernels: Sequence[Kernel], loop: Loop) -> tuple[Launch, Tri
     launches = [s for s in loop.body if isinstance(s, Launch)]
     if len(launches) < len(loop.body) or not launches or loop.stops:
         return None
-    if any(loop.index in atoms(s) for launch in launches for s in launch.sizes):
+    # sizes that inputs tell, so that whether the kernel fits is known before the plan runs
+    sizes = [s for launch in launches for s in launch.sizes]
+    if any(v not in plan.sources for s in sizes if isinstance(s, Expr) for v in atoms(s)):
         return None
     joiner = _Joiner(kernels[launches[0].kernel], launches[0])
     for launch in launches:
@@ -136,24 +122,11 @@ class _Joiner:
     """Kernels of one body as one kernel."""
 
     def __init__(self, first: Kernel, launch: Launch) -> None:
-        self.places: list[Place] = []
-        self.buffers: list[Buffer] = []
+        self.terms = Terms()
         self.written: set[int] = set()
-        self.sizes: list[Size] = []
-        self.scalars: list[int] = []
-        self.scalar_types: list[object] = []
         self.body: list[tuple[int, Instr]] = []
-        self.count = 0
         self.extents = [actual(a.extent, launch) for a in first.axes]
         self.outer = first.outer
-
-    def _named(self, size: Size) -> Size:
-        """A size of the plan as one of the new kernel."""
-        if isinstance(size, int):
-            return size
-        if size not in self.sizes:
-            self.sizes.append(size)
-        return var(f"s{self.sizes.index(size)}")
 
     def add(self, kernel: Kernel, launch: Launch) -> bool:
         """Append a kernel's instructions; whether it is over the same items and has no inner
@@ -163,66 +136,13 @@ class _Joiner:
             return False
         if any(p.axes for p in kernel.phases) or any(b.role == "row" for b in kernel.buffers):
             return False
-        numbers: dict[int, int] = {}
-        for i, (b, place) in enumerate(zip(kernel.buffers, launch.buffers, strict=True)):
-            if place.space == "local":
-                return False
-            if place not in self.places:
-                self.places.append(place)
-                self.buffers.append(b)
-            numbers[i] = self.places.index(place)
-            if self.buffers[numbers[i]].dtype != b.dtype:
-                return False
-            if b.role != "in":
-                self.written.add(numbers[i])
-        taken = len(self.scalars)
-        self.scalars += launch.scalars
-        self.scalar_types += kernel.scalars
-        values: dict[int, int] = {}
-        for number, instr in kernel.instructions():
-            values[number] = self.count
-            self.count += 1
-            changed = self._changed(instr, values, numbers, taken, launch)
-            self.body.append((values[number], changed))
+        numbers = self.terms.buffers_of(kernel, launch)
+        if numbers is None:
+            return False
+        self.written |= {numbers[i] for i, b in enumerate(kernel.buffers) if b.role != "in"}
+        axes = {a: a for a in range(len(kernel.axes))}
+        self.body += merged(self.terms.phases(kernel, launch, numbers, axes)).body
         return True
-
-    def _changed(
-        self,
-        i: Instr,
-        values: Mapping[int, int],
-        numbers: Mapping[int, int],
-        taken: int,
-        launch: Launch,
-    ) -> Instr:
-        """An instruction with the new kernel's numbers."""
-
-        def size(s: Size) -> Size:
-            return self._named(actual(s, launch))
-
-        def access(a: Access) -> Access:
-            strides = tuple((axis, size(s)) for axis, s in a.strides)
-            gathers = tuple((values[v], size(s)) for v, s in a.gathers)
-            return Access(numbers[a.buffer], strides, size(a.offset), gathers)
-
-        def within(bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
-            return tuple(Bound(b.axis, size(b.lo), size(b.hi)) for b in bounds)
-
-        if isinstance(i, Load):
-            return replace(i, access=access(i.access), within=within(i.within))
-        if isinstance(i, Store):
-            return Store(access(i.access), values[i.value])
-        if isinstance(i, Apply):
-            return replace(i, args=tuple(values[a] for a in i.args))
-        if isinstance(i, Inside):
-            return replace(i, arg=values[i.arg], within=within(i.within))
-        if isinstance(i, Coordinate):
-            return replace(i, start=size(i.start), step=size(i.step))
-        if isinstance(i, Extent):
-            return replace(i, size=size(i.size))
-        if isinstance(i, Scalar):
-            return replace(i, number=i.number + taken)
-        assert not operands(i)
-        return i
 
     def finish(self, trips: Size) -> tuple[Launch, Trips] | None:
         """The launch and the kernel, if what is written is touched at the own item alone."""
@@ -244,44 +164,9 @@ class _Joiner:
                 return None
             if strides[self.outer[-1]] != 1:
                 return None
-        axes = tuple(Axis(self._named(e)) for e in self.extents)
-        buffers = tuple(
-            replace(b, role="inout" if i in self.written else "in")
-            for i, b in enumerate(self.buffers)
-        )
+        terms = self.terms
+        axes = [Axis(terms.named(e)) for e in self.extents]
         # a size of its own, so that it is one however long the loop
-        self.sizes.append(trips)
-        kernel = Kernel(
-            axes,
-            self.outer,
-            (Phase((), tuple(self.body)),),
-            buffers,
-            tuple(self.scalar_types),  # type: ignore[arg-type]
-            len(self.sizes),
-        )
-        launch = Launch(-1, tuple(self.places), tuple(self.scalars), tuple(self.sizes))
-        return launch, Trips(kernel, tuple(sorted(self.written)), len(self.sizes) - 1)
-
-
-def are_apart(launch: Launch, trips: Trips, value: Callable[[Size], int]) -> bool:
-    """Whether the places of the arena that a loop touches lie apart, for sizes that `value`
-    tells."""
-    spans = []
-    items = 1
-    for axis in trips.kernel.axes:
-        extent = actual(axis.extent, launch)
-        items *= value(extent)
-    for place, b in zip(launch.buffers, trips.kernel.buffers, strict=True):
-        if place.space == "arena":
-            start = value(place.offset)
-            spans.append((start, start + items * b.dtype.itemsize))
-    spans.sort()
-    return all(end <= start for (_, end), (start, _) in pairwise(spans))
-
-
-def actual(size: Size, launch: Launch) -> Size:
-    """A kernel's size in terms of the plan."""
-    if not isinstance(size, Expr):
-        return size
-    found: dict[Var, Size] = {v: launch.sizes[int(v.name[1:])] for v in atoms(size)}
-    return substitute(size, found)
+        terms.sizes.append(trips)
+        kernel = terms.kernel(axes, self.outer, [Phase((), tuple(self.body))], self.written)
+        return terms.launch(-1), Trips(kernel, tuple(sorted(self.written)), len(terms.sizes) - 1)

@@ -6,7 +6,9 @@ calling thread, and still exports npjit_prepare and npjit_run for a runtime that
 
     print_cython(plan, Module("scale", ("x",), "r0"))
         def scale(x):
-            cdef const double[::1] a0 = _checked("x", x, "float64", (None,), "C")
+            return _call(x)
+        cdef object _call(object x0):
+            c0 = _checked('x', x0, 'float64', (None,), 'C')
             ...
 """
 
@@ -64,8 +66,10 @@ extern "C" const npjit_api* npjit_serial_api() {
 _HEAD = '''# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """Compiled by npjit. Importing it needs NumPy; building it, Cython and a C++ compiler."""
 
-import numpy as np
-from numpy.lib.stride_tricks import as_strided
+import operator as _operator
+
+import numpy as _np
+from numpy.lib.stride_tricks import as_strided as _as_strided
 
 cdef extern from *:
     """
@@ -83,12 +87,14 @@ cdef extern from *:
 
 
 cdef object _checked(str name, object array, str dtype, tuple shape, object layout):
-    """The array, when it is what this module was compiled for."""
-    if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != len(shape):
+    """The array, when it is what this module was compiled for; a subclass means other things."""
+    if type(array) is not _np.ndarray or array.dtype != dtype or array.ndim != len(shape):
         raise TypeError(f"{name} must be a {len(shape)}-d {dtype} array")
     for axis, extent in enumerate(shape):
         if extent is not None and array.shape[axis] != extent:
             raise ValueError(f"{name} must have extent {extent} along axis {axis}")
+        if extent is None and array.shape[axis] < 2:
+            raise ValueError(f"{name} must have two or more elements along axis {axis}")
         if layout != "C":
             stride, letter = array.strides[axis], layout[axis]
             unlike = {"0": stride != 0, "1": stride != array.itemsize}.get(letter, False)
@@ -101,20 +107,39 @@ cdef object _checked(str name, object array, str dtype, tuple shape, object layo
 
 cdef object _memory(object array):
     """The array, with bool and float16 as the integers that hold them."""
-    kind = {"?": np.uint8, "e": np.uint16}.get(array.dtype.char, array.dtype)
+    kind = {"?": _np.uint8, "e": _np.uint16}.get(array.dtype.char, array.dtype)
     return array.view(kind)
+
+
+cdef object _integer(str name, object value, str dtype):
+    """The int or bool, when it is one that the dtype holds."""
+    if dtype == "bool":
+        if not isinstance(value, (bool, _np.bool_)):
+            raise TypeError(f"{name} must be a bool")
+        return int(value)
+    number = _operator.index(value)
+    limits = _np.iinfo(dtype)
+    if not limits.min <= number <= limits.max:
+        raise OverflowError(f"{name} is no {dtype}")
+    return number
+
+
+cdef object _apart(str name, object written, str other, object array):
+    """ValueError for a written array that shares memory with another argument."""
+    if _np.may_share_memory(written, array):
+        raise ValueError(f"{name} is written and overlaps {other}")
 
 
 def _view(base, offset, shape, strides):
     """A view of the base's memory; offset and strides count elements."""
     if 0 in shape or not base.size:
-        return np.empty(shape, base.dtype)
+        return _np.empty(shape, base.dtype)
     pairs = list(zip(base.shape, base.strides))
     before = -sum((n - 1) * s for n, s in pairs if s < 0) // base.itemsize
     count = sum((n - 1) * abs(s) for n, s in pairs) // base.itemsize + 1
     lowest = base[tuple(slice(n - 1, n) if s < 0 else slice(0, 1) for n, s in pairs)]
-    memory = as_strided(lowest, (count,), (base.itemsize,))
-    return as_strided(memory[before + offset:], shape, [s * base.itemsize for s in strides])
+    memory = _as_strided(lowest, (count,), (base.itemsize,))
+    return _as_strided(memory[before + offset:], shape, [s * base.itemsize for s in strides])
 '''
 
 _SETUP = """from Cython.Build import cythonize
@@ -208,12 +233,15 @@ class _Wrapper:
         arguments = ", ".join(self.module.arguments)
         self.lines = [_HEAD, "", f"def {self.module.name}({arguments}):"]
         self.line(f'"""{self._signature()}"""')
+        self.line(f"return _call({arguments})")
+        inner = ", ".join(f"object x{i}" for i in range(len(self.plan.inputs)))
+        self.lines += ["", "", f"cdef object _call({inner}):"]
         self._declare()
         self._read()
         self.line("if npjit_prepare(words, out) != 0:")
         self.line('    raise ValueError("sizes that this module was not compiled for")')
         self._allocate()
-        self.line("cdef char[::1] arena = np.empty(out[0] + 64, np.int8)")
+        self.line("cdef char[::1] arena = _np.empty(out[0] + 64, _np.int8)")
         self.line("cdef char* start = &arena[0]")
         self.line("start += (64 - <size_t>start % 64) % 64")
         self.line("cdef const npjit_api* api = npjit_serial_api()")
@@ -238,6 +266,7 @@ class _Wrapper:
         self.line(f"cdef long long out[{1 + sum(_described(o) for o in self.plan.outputs)}]")
         self.line(f"cdef char* buffers[{max(1, len(self.plan.outputs))}]")
         self.line("cdef double part")
+        self.line("cdef double complex pair")
 
     def _read(self) -> None:
         """Fill `words` from the arguments."""
@@ -245,10 +274,16 @@ class _Wrapper:
         word = 0
         for i, (name, spec) in enumerate(zip(self.module.arguments, self.plan.inputs, strict=True)):
             if spec.is_scalar:
-                self._scalar(name, spec.dtype, word)
+                self._scalar(i, name, spec.dtype, word)
             else:
                 self._array(i, name, spec, word, i in written)
             word += _words(spec)
+        names = self.module.arguments
+        arrays = [i for i, spec in enumerate(self.plan.inputs) if not spec.is_scalar]
+        for i in written:
+            for k in arrays:
+                if k != i:
+                    self.line(f"_apart({names[i]!r}, c{i}, {names[k]!r}, c{k})")
 
     def _written(self) -> set[int]:
         """Inputs whose memory the plan writes."""
@@ -268,7 +303,7 @@ class _Wrapper:
     def _array(self, i: int, name: str, spec: InputSpec, word: int, written: bool) -> None:
         rank = len(spec.shape)
         extents = tuple(n if isinstance(n, int) else None for n in spec.shape)
-        checked = f"_checked({name!r}, {name}, {spec.dtype.name!r}, {extents}, {spec.layout!r})"
+        checked = f"_checked({name!r}, x{i}, {spec.dtype.name!r}, {extents}, {spec.layout!r})"
         self.line(f"c{i} = {checked}")
         const = "" if written else "const "
         # a memoryview has at least one axis
@@ -285,15 +320,20 @@ class _Wrapper:
             self.line(f"words[{word + 1 + axis}] = a{i}.shape[{axis}]")
             self.line(f"words[{word + 1 + rank + axis}] = a{i}.strides[{axis}] // {size}")
 
-    def _scalar(self, name: str, dtype: DType, word: int) -> None:
+    def _scalar(self, i: int, name: str, dtype: DType, word: int) -> None:
+        if is_complex(dtype):
+            self.line(f"pair = x{i}")
+            parts = ["pair.real", "pair.imag"]
+        else:
+            parts = [f"x{i}"]
         if dtype.kind in "fc":
-            parts = ("real", "imag") if is_complex(dtype) else ("real",)
             for k, part in enumerate(parts):
-                self.line(f"part = {name}.{part}")
+                self.line(f"part = {part}")
                 self.line(f"words[{word + k}] = (<long long*>&part)[0]")
         else:
             kind = "unsigned long long" if dtype.kind == "u" else "long long"
-            self.line(f"words[{word}] = <long long><{kind}>{name}")
+            number = f"_integer({name!r}, x{i}, {dtype.name!r})"
+            self.line(f"words[{word}] = <long long><{kind}>{number}")
 
     def _allocate(self) -> None:
         """The results: fresh arrays, views of inputs, inputs."""
@@ -304,7 +344,7 @@ class _Wrapper:
                 order = spec.perm or tuple(range(rank))
                 shape = "".join(f"out[{word + a}], " for a in order)
                 back = tuple(sorted(range(rank), key=lambda k: order[k]))
-                self.line(f"m{i} = np.empty(({shape}), {spec.dtype.name!r})")
+                self.line(f"m{i} = _np.empty(({shape}), {spec.dtype.name!r})")
                 kind = _CYTHON_TYPES[spec.dtype.char]
                 self.line(f"cdef {kind}[::1] b{i} = _memory(m{i}.reshape(-1))")
                 self.line(f"buffers[{i}] = <char*>&b{i}[0]")
@@ -314,7 +354,7 @@ class _Wrapper:
                 strides = "".join(f"out[{word + 1 + rank + a}], " for a in range(rank))
                 self.line(f"r{i} = _view(c{spec.input}, out[{word}], ({shape}), ({strides}))")
             else:
-                self.line(f"r{i} = {self.module.arguments[spec.input]}")
+                self.line(f"r{i} = x{spec.input}")
             word += _described(spec)
 
     def _checks(self) -> str:

@@ -13,9 +13,10 @@ import re
 from dataclasses import dataclass
 
 # Functions that are within 4 ulp with NumPy's special values, but for those excluded: erfc loses
-# all its digits near 0, and logf differs from NumPy's by up to 6 ulp.
+# all its digits near 0, and logf differs from NumPy's by up to 6 ulp. exp is left out because the
+# prelude's own, in line, takes half the time.
 _ARGUMENTS = {
-    "v": "acos acosh asin asinh atan atanh cbrt cos cosh erf erfc exp exp2 expm1 log log10 log1p"
+    "v": "acos acosh asin asinh atan atanh cbrt cos cosh erf erfc exp2 expm1 log log10 log1p"
     " log2 sin sinh tan tanh",
     "vv": "atan2 hypot pow",
 }

@@ -19,7 +19,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from npjit.core.size import Expr, Size, Var, atoms, bounds, linear, substitute, text
+from npjit.core.size import (
+    Atom,
+    Expr,
+    Size,
+    Var,
+    applied,
+    atoms,
+    bounds,
+    depth,
+    linear,
+    rebuilt,
+    substitute,
+    text,
+)
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,31 @@ class Assumptions:
             if g.relation == "==":
                 known._equate(known.normal(g.a - g.b))
         return known
+
+    def copy(self, guards: Iterable[Guard] = ()) -> Assumptions:
+        """The same knowledge and these guards, to be added to for the body of a loop or branch."""
+        known = Assumptions.given([*self.guards, *guards])
+        known.ranges, known.facts = dict(self.ranges), list(self.facts)
+        return known
+
+    def settled(self, size: Size) -> Size:
+        """`normal`, and each min, max or select whose answer is known replaced by it."""
+        size = self.normal(size)
+        return rebuilt(size, self._answer) if depth(size) else size
+
+    def _answer(self, atom: Atom) -> Size:
+        if isinstance(atom, Var):
+            return Expr((((atom,), 1),))
+        args = [self.settled(a) for a in atom.args]
+        if atom.name == "select" and self.le(0, args[0]):
+            return args[1]
+        if atom.name == "select" and self.lt(args[0], 0):
+            return args[2]
+        if atom.name in ("min", "max"):
+            for less, more in (args, args[::-1]):
+                if self.le(less, more):
+                    return less if atom.name == "min" else more
+        return applied(atom, args)
 
     def normal(self, size: Size) -> Size:
         """The size with every variable that a guard has equated replaced."""
@@ -123,6 +161,15 @@ class Assumptions:
     def lt(self, a: Size, b: Size) -> bool | None:
         """Whether a < b."""
         return self.le(a + 1, b)
+
+    def holds(self, relation: str, a: Size, b: Size) -> bool | None:
+        """Whether `a relation b`, the relation being one of < <= > >= == !=."""
+        if relation in (">", ">="):
+            a, b, relation = b, a, relation.replace(">", "<")
+        if relation in ("<", "<="):
+            return self.lt(a, b) if relation == "<" else self.le(a, b)
+        equal = self.eq(a, b)
+        return equal if equal is None or relation == "==" else not equal
 
     def actual(self, size: Size) -> int:
         """The value in the call being traced; Unknown with a loop index or computed size in it."""

@@ -171,6 +171,10 @@ class Op:
     involution: bool = False
     # the argument's value in the node's element type, and nothing else
     conversion: bool = False
+    # of a comparison: its sign, "<" for one
+    relation: str = ""
+    # the value is the product of the arguments to these powers
+    powers: tuple[float, ...] = ()
     # of an EXTERN: (params, argument types) -> the types of its results, in order
     types: Callable[..., Any] | None = None
     # computing it may raise an error of NumPy's own (a singular matrix): a call runs again as NumPy

@@ -15,7 +15,7 @@ Comparing sizes has three answers (True, False, None for unknown) and lives in `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -347,13 +347,18 @@ def _abs_range(r: tuple[Bound, Bound], sign: int) -> tuple[Bound, Bound]:
 
 def substitute(size: Size, values: Mapping[Var, Size]) -> Size:
     """The size with variables replaced by sizes."""
+    return rebuilt(size, lambda a: _substitute_atom(a, values))
+
+
+def rebuilt(size: Size, answer: Callable[[Atom], Size]) -> Size:
+    """The size with every atom replaced by its answer."""
     if isinstance(size, int):
         return size
     total: Size = 0
     for mono, coef in size.terms:
         part: Size = coef
         for a in mono:
-            part = part * _substitute_atom(a, values)
+            part = part * answer(a)
         total = total + part
     return total
 
@@ -371,7 +376,12 @@ def _substitute_atom(atom: Atom, values: Mapping[Var, Size]) -> Size:
     if isinstance(atom, Var):
         found = values.get(atom)
         return Expr((((atom,), 1),)) if found is None else found
-    return _BUILDERS[atom.name](*[substitute(a, values) for a in atom.args])
+    return applied(atom, [substitute(a, values) for a in atom.args])
+
+
+def applied(fn: Fn, args: Sequence[Size]) -> Size:
+    """The function of other arguments."""
+    return _BUILDERS[fn.name](*args)
 
 
 def text(size: Size, name: Callable[[Var], str] = lambda v: v.name, prefix: str = "") -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from npjit.core.control import Cond
 from npjit.core.graph import Block, Node, TensorType, Weight
 from npjit.core.op import Kind
+from npjit.core.size import Size, smax
 from npjit.core.trees import TreeDef, flatten, unflatten
 from npjit.frontend.effects import Watch
+from npjit.frontend.lists import GrowingList, given_item, is_stacked
+from npjit.frontend.rows import Item, item_of, joined_items
 from npjit.frontend.values import (
     UNDEFINED,
     NotStaged,
@@ -50,6 +54,9 @@ class Side:
     # the objects that it has changed, and the structure of those that are merged
     changed: list[int] = field(default_factory=list)
     keys: list[Any] | None = None
+    # how many items it gives to the lists among them, and what items
+    growths: dict[int, Size] = field(default_factory=dict)
+    items: dict[int, Item | None] = field(default_factory=dict)
 
 
 def trace_branches(
@@ -65,10 +72,10 @@ def trace_branches(
     while True:
         first, second = (_side(block, branch, watch, included) for branch in (then, other))
         changed = {*first.changed, *second.changed}.difference(included)
-        if not changed:
-            break
         # once more, with what these objects hold among the results
         included += sorted(changed)
+        if not changed and not _stacked(block, watch, included, first, second):
+            break
     if first.leaves is None and second.leaves is None:
         raise NotStaged("both branches raise")
     tree = first.tree if first.leaves is not None else second.tree
@@ -83,7 +90,36 @@ def trace_branches(
     value, parts = unflatten(tree, _merge(block, condition, first, second))
     keys = first.keys if first.keys is not None else second.keys
     watch.put(included, keys or [], parts)
+    watch.grow({k: _more(first.growths.get(k, 0), second.growths.get(k, 0)) for k in first.growths})
     return value
+
+
+def _more(a: Size, b: Size) -> Size:
+    return max(a, b) if isinstance(a, int) and isinstance(b, int) else smax(a, b)
+
+
+def _stacked(block: Block, watch: Watch, included: list[int], a: Side, b: Side) -> bool:
+    """Have lists that the sides leave with different numbers of items be rows; whether there are
+    any."""
+    found = False
+    for position, k in enumerate(included):
+        target = watch.objects[k]
+        if type(target) is not GrowingList or a.keys is None or b.keys is None:
+            continue
+        most = watch.most[k] + _more(a.growths[k], b.growths[k])
+        if a.keys[position] != b.keys[position]:
+            items = [s.items[k] for s in (a, b)]
+            known = item_of(block, list(target)) if target.rows is None and target else None
+            target.stack(reduce(joined_items, [i for i in (*items, known) if i is not None]), most)
+        elif is_stacked(target) and not target.is_outside:
+            if block.sizes.le(most, target.room) is True:
+                continue
+            target.stack(target.item, most)
+        else:
+            continue
+        watch.renew(k)
+        found = True
+    return found
 
 
 def _side(block: Block, branch: Callable[[], Any], watch: Watch, included: list[int]) -> Side:
@@ -95,9 +131,22 @@ def _side(block: Block, branch: Callable[[], Any], watch: Watch, included: list[
                 return Side(region)
             # as they are at the end of the branch: a later look would see the storage outside
             nodes = [as_node(block, v) if is_number(v) or is_array(v) else None for v in leaves]
-        return Side(region, leaves, tree, nodes, watch.changed(), watch.keys(included))
+            items = {k: _given(block, watch, k) for k in included}
+        growths = watch.growths(included)
+        return Side(
+            region, leaves, tree, nodes, watch.changed(), watch.keys(included), growths, items
+        )
     finally:
         watch.restore()
+
+
+def _given(block: Block, watch: Watch, number: int) -> Item | None:
+    """The type of the items that a branch gives to a list; None when there are none."""
+    target = watch.objects[number]
+    if type(target) is not GrowingList or watch.growths([number])[number] == 0:
+        return None
+    target.require_given(watch.objects)
+    return given_item(block, target, watch.before[number][1])
 
 
 Ends = tuple[Region, list[Node]]

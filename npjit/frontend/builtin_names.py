@@ -16,10 +16,10 @@ import numpy as np
 from npjit.core.graph import Weight
 from npjit.frontend.conversions import STAND_INS
 from npjit.frontend.items import Generated, make_enumerate, make_range, make_zip
-from npjit.frontend.lists import GrowingList
+from npjit.frontend.lists import is_stacked
 from npjit.frontend.objects import ClassProxy, SuperProxy, TracedObject, real_class
 from npjit.ops.errors import NotCaptured
-from npjit.ops.symint import SymInt, wrap
+from npjit.ops.symint import SymInt, is_int, wrap
 from npjit.ops.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _refuse(outside: Outside, name: str) -> Callable[..., Any]:
 def _len(outside: Outside, value: Any) -> Any:
     if type(value) is Tracer and value.ndim:
         return wrap(value.block, value.raw_shape[0])
-    if type(value) is GrowingList and value.rows is not None:
+    if is_stacked(value):
         return value.length
     return len(value)
 
@@ -99,30 +99,48 @@ def _extreme(
     outside: Outside, pick: Any, is_better: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Sizes are compared with a guard; traced numbers by Python's chain of comparisons."""
+    if len(args) == 1 and not kwargs:
+        lazy = _lazily(args[0])
+        if lazy is not None:
+            return outside.control.extreme(
+                lazy, lambda best, item: _better(outside, is_better, best, item)
+            )
     items = list(args[0]) if len(args) == 1 else list(args)
     if kwargs or not any(type(i) is Tracer for i in items):
         return pick(*args, **kwargs) if len(args) != 1 else pick(items, **kwargs)
-    best = items[0]
-    for item in items[1:]:
-        condition = is_better(best, item)
-        if _kind_of_number(best) != _kind_of_number(item):
-            condition = bool(condition)  # max(7, 3.0) is an int: the choice decides the type
-        best = outside.control.choose(condition, lambda new=item: new, lambda old=best: old)
-    return best
+    return functools.reduce(lambda best, item: _better(outside, is_better, best, item), items)
+
+
+def _better(outside: Outside, is_better: Any, best: Any, item: Any) -> Any:
+    condition = is_better(best, item)
+    if _kind_of_number(best) != _kind_of_number(item) and not outside.capture.block.depth:
+        condition = bool(condition)  # max(7, 3.0) is an int: the choice decides the type
+    return outside.control.choose(condition, lambda: item, lambda: best)
+
+
+def _lazily(values: Any) -> Generated | None:
+    """Values that are many, as what a loop is staged over."""
+    if is_stacked(values):
+        return Generated(values, lambda item: item, lambda item: True)
+    return values if type(values) is Generated else None
 
 
 def _kind_of_number(value: Any) -> Any:
-    """Numbers of one kind merge: a Python float and an np.float64 count as the same."""
+    """Numbers of one kind merge: a Python float and an np.float64 count as the same, and so do a
+    Python int and an np.int64."""
     if isinstance(value, float) or (type(value) is Tracer and value.dtype == np.float64):
         return float
+    if is_int(value) or (type(value) is Tracer and value.dtype == np.int64):
+        return int
     is_python = type(value) is not Tracer or value.weight is Weight.WEAK
     return value.__class__ if is_python else (value.dtype, value.weight)
 
 
 def _sum(outside: Outside, values: Any, *start: Any, **kwargs: Any) -> Any:
     """Python 3.12 sums exact floats with compensation, which additions one by one do not."""
-    if type(values) is Generated and not kwargs and sys.version_info < (3, 12):
-        return outside.control.total(values, *(start or (0,)))
+    lazy = _lazily(values)
+    if lazy is not None and not kwargs and sys.version_info < (3, 12):
+        return outside.control.total(lazy, *(start or (0,)))
     items = list(values)
     if sys.version_info >= (3, 12) and any(_is_float(i) for i in items):
         raise NotCaptured("sum() of traced Python floats")
@@ -130,13 +148,15 @@ def _sum(outside: Outside, values: Any, *start: Any, **kwargs: Any) -> Any:
 
 
 def _any(outside: Outside, values: Any) -> Any:
-    return outside.control.found(values, True) if type(values) is Generated else any(values)
+    lazy = _lazily(values)
+    return any(values) if lazy is None else outside.control.found(lazy, True)
 
 
 def _all(outside: Outside, values: Any) -> Any:
-    if type(values) is not Generated:
+    lazy = _lazily(values)
+    if lazy is None:
         return all(values)
-    return outside.control.not_(outside.control.found(values, False))
+    return outside.control.not_(outside.control.found(lazy, False))
 
 
 def _is_float(value: Any) -> bool:

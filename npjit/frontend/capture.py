@@ -29,6 +29,8 @@ from npjit.ops.symint import SymInt
 from npjit.ops.tracer import Tracer
 
 Step = tuple[tuple[Any, ...], tuple[Any, ...]]
+# an array's `device` when no GPU holds it
+ON_CPU = -1
 # extents up to this stay literal on first sight: loops over coordinates, taps and channels unroll
 LITERAL_EXTENT = 16
 # a trace that grows beyond one of these is left to NumPy
@@ -68,12 +70,14 @@ class Policy:
 
 @dataclass
 class Input:
-    """One graph input: the step that fetches it, its node, and (arrays) its memory layout."""
+    """One graph input: the step that fetches it, its node, and (arrays) its memory layout. For an
+    array on the GPU of number `device` the value is a header, which nobody may read through."""
 
     step: int
     node: Node
     layout: str | tuple[str, ...]
     value: Any
+    device: int = ON_CPU
 
 
 class TracedSizes(Assumptions):
@@ -134,7 +138,7 @@ class TracedBlock(Block):
         if self.eager:
             return self.peek(node)
         inputs = self.capture.inputs
-        if self.depth:
+        if self.depth or any(i.device != ON_CPU for i in inputs):
             return None
         graph = Graph.of(self, [i.node for i in inputs], [node], (), self.capture.sources)
         try:
@@ -142,6 +146,14 @@ class TracedBlock(Block):
                 return graph.run(*[i.value for i in inputs])[0]
         except (ArithmeticError, ValueError):
             return None
+
+    def extents(self) -> Size:
+        """The extents of all arrays that the trace has read, in all."""
+        found: Size = 0
+        for i in self.capture.inputs:
+            for n in i.node.shape:
+                found = found + n
+        return found
 
     def c_ordered(self, node: Node) -> bool:
         """Whether an INPUT node's array is C-contiguous, by the layout that is guarded."""
@@ -195,24 +207,26 @@ class Capture:
 
     # ------------------------------------------------------------ arrays
 
-    def array(self, value: np.ndarray, number: int) -> Tracer:
-        """An ndarray read at step `number` as a traced array; the same object twice is one storage
-        cell.
+    def array(self, value: Any, number: int) -> Tracer:
+        """An ndarray or device array read at step `number` as a traced array; the same object twice
+        is one storage cell.
         """
         found = self._arrays.get(id(value))
         if found is not None:
             tracer, position = found
-            if self.inputs[position].step != number:
-                self._check_array(value, number, tracer.node.shape)
+            known = self.inputs[position]
+            if known.step != number:
+                self._check_array(known.value, number, tracer.node.shape, known.device)
                 self.same.append(("same", position, self._alias_input(number, tracer, value)))
             return tracer
-        self._check_array(value, number, value.shape)
-        shape = self._shape(value, number, len(self.inputs))
-        node = self._input(TensorType(shape, value.dtype))
+        seen, device = (value, ON_CPU) if type(value) is np.ndarray else _header(value)
+        self._check_array(seen, number, seen.shape, device)
+        shape = self._shape(seen, number, len(self.inputs))
+        node = self._input(TensorType(shape, seen.dtype))
         tracer = Tracer(Cell(self.block, node, argument=True), None, Weight.ARRAY)
         tracer.cell.level = 0
-        layout = self._check_array(value, number, shape)
-        self.inputs.append(Input(number, node, layout, value))
+        layout = self._check_array(seen, number, shape, device)
+        self.inputs.append(Input(number, node, layout, seen, device))
         self._arrays[id(value)] = (tracer, len(self.inputs) - 1)
         return tracer
 
@@ -233,19 +247,25 @@ class Capture:
     def _alias_input(self, number: int, tracer: Tracer, value: np.ndarray) -> int:
         """A further input that is the very same array: fetched for the guard, read by nobody."""
         node = self._input(tracer.node.type)
-        layout = self.inputs[self._arrays[id(value)][1]].layout
-        self.inputs.append(Input(number, node, layout, value))
+        known = self.inputs[self._arrays[id(value)][1]]
+        self.inputs.append(Input(number, node, known.layout, known.value, known.device))
         return len(self.inputs) - 1
 
-    def _check_array(self, value: np.ndarray, number: int, shape: tuple[Size, ...]) -> Any:
+    def _check_array(
+        self, value: np.ndarray, number: int, shape: tuple[Size, ...], device: int = ON_CPU
+    ) -> Any:
         described = _runtime.describe_array(value)
         if described is None or value.dtype not in build.KNOWN:
             self.step(("attr", number, "dtype"), ("is", value.dtype))
-            reason = f"an array of dtype {value.dtype} (or misaligned) runs as NumPy"
-            raise NotCaptured(reason, passing=value.dtype in build.KNOWN)
+            known = value.dtype in build.KNOWN
+            what = "that are not aligned" if known else f"of dtype {value.dtype}"
+            raise NotCaptured(f"arrays {what} are not compiled", passing=known)
         dtype_num, ndim, _, layout = described
         extents = tuple(n if isinstance(n, int) else -1 for n in shape)
-        self.check(number, ("array", dtype_num, ndim, extents, layout, None))
+        if device == ON_CPU:
+            self.check(number, ("array", dtype_num, ndim, extents, layout, None))
+        else:
+            self.check(number, ("device", dtype_num, ndim, extents, layout, device))
         return layout
 
     def _shape(self, value: np.ndarray, place: int, position: int) -> tuple[Size, ...]:
@@ -350,6 +370,15 @@ class Capture:
             if tracer.cell is cell:
                 return position
         return None
+
+
+def _header(value: Any) -> tuple[np.ndarray, int]:
+    """A device array's header, and the number of its GPU."""
+    found = _runtime.device_header(value)
+    if found is None:
+        raise NotCaptured(f"a device array of dtype {value.dtype} runs as the function itself")
+    header: tuple[np.ndarray, int] = found
+    return header
 
 
 def _variables(n: Node) -> set[Var]:

@@ -22,6 +22,7 @@ from npjit.frontend.loops import Stager
 from npjit.frontend.values import UNDEFINED, NotStaged
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
+from npjit.ops.symint import wrap
 from npjit.ops.tracer import Tracer, where_called
 
 # loops of at most so many trips unroll; loops that cannot be staged unroll up to the second number
@@ -139,6 +140,20 @@ class Control:
             return (self.choose(hit, lambda: True, lambda: found),)
 
         (made,) = self.for_loop(values.iterable, body, (False,), ("found",), (0,))
+        return made
+
+    def extreme(self, values: Generated, better: Callable[[Any, Any], Any]) -> Any:
+        """The best of some values."""
+        items = items_of(self.block, values.iterable)
+        assert items is not None
+        some = wrap(self.block, items.trips) > 0
+        self.assert_(some, lambda: "an empty iterable")
+
+        def body(item: Any, best: Any) -> tuple[Any]:
+            new = values.element(item)
+            return (self.choose(values.test(item), lambda: better(best, new), lambda: best),)
+
+        (made,) = self.for_loop(items.rest(), body, (values.element(items.get(0)),), ("best",), ())
         return made
 
     def growing(self, items: list[Any]) -> Any:

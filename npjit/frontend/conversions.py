@@ -1,4 +1,4 @@
-"""`float`, `int`, `bool` and NumPy's scalar types as traced code sees them.
+"""`float`, `int`, `bool`, NumPy's scalar types and `np.ndarray` as traced code sees them.
 
 Called with a traced value they give a traced number instead of asking for its value; everywhere
 else (as a dtype, in isinstance, as a dictionary key, called with plain values) they stand for the
@@ -6,6 +6,7 @@ type itself.
 
     float(np.sum(x))    ->  a traced Python float
     x.astype(float)     ->  np.dtype(float), by the class attribute `dtype`
+    np.ndarray((3, n))  ->  a traced array, as np.empty makes one
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import numpy as np
 
 from npjit.core.graph import Node, Weight, reachable
 from npjit.ops import build, kinds
-from npjit.ops.errors import NotCaptured
+from npjit.ops.create import ndarray
+from npjit.ops.errors import NotCaptured, active_trace
 from npjit.ops.symint import SymInt
-from npjit.ops.tracer import Tracer, as_node, fresh, is_traced, weak_number
+from npjit.ops.tracer import Tracer, as_node, fresh, guarded, is_traced, weak_number
 
 # the greatest float below 2**63, the least one above: outside, int() gives what no int64 holds
 _INT_LIMIT = 2.0**63
@@ -30,6 +32,8 @@ class StandIn(type):
     stands_for: Any
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls.stands_for is np.ndarray:
+            return guarded(ndarray, active_trace().block, *args, **kwargs)
         if len(args) == 1 and is_traced(args[0]) and not kwargs:
             return convert(cls.stands_for, args[0])
         if cls.stands_for is complex and any(map(is_traced, args)) and not kwargs:
@@ -55,13 +59,10 @@ class StandIn(type):
         return repr(cls.stands_for)
 
 
-def _stand_in(cls: Any) -> StandIn:
-    return StandIn(cls.__name__, (), {"stands_for": cls, "dtype": np.dtype(cls)})
-
-
+_NUMBERS = (float, int, bool, complex, *(np.dtype(c).type for c in "?bBhHiIlLqQefdFD"))
 STAND_INS: dict[Any, StandIn] = {
-    cls: _stand_in(cls)
-    for cls in (float, int, bool, complex, *(np.dtype(c).type for c in "?bBhHiIlLqQefdFD"))
+    np.ndarray: StandIn("ndarray", (), {"stands_for": np.ndarray}),
+    **{c: StandIn(c.__name__, (), {"stands_for": c, "dtype": np.dtype(c)}) for c in _NUMBERS},
 }
 
 

@@ -16,11 +16,12 @@ from __future__ import annotations
 import collections
 import functools
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from npjit.core.size import Size
 from npjit.frontend.containers import TracedDict, TracedList
-from npjit.frontend.lists import GrowingList
+from npjit.frontend.lists import GrowingList, is_stacked
 from npjit.frontend.objects import ClassProxy, MadeObject, ObjectProxy
 from npjit.frontend.values import NotStaged
 from npjit.ops.symint import SymInt
@@ -54,6 +55,18 @@ class Watch:
         for root in roots:
             self._collect(root, seen)
         self.before = [_contents(x) for x in self.objects]
+        # how long the lists are at most
+        self.most = [x.most if type(x) is GrowingList else 0 for x in self.objects]
+
+    def growths(self, numbers: Iterable[int]) -> dict[int, Size]:
+        """How many items, at most, these lists have been given."""
+        lists = {k: self.objects[k] for k in numbers}
+        return {k: x.most - self.most[k] for k, x in lists.items() if type(x) is GrowingList}
+
+    def grow(self, growths: Mapping[int, Size]) -> None:
+        """Let these lists have been given so many items."""
+        for k, growth in growths.items():
+            self.objects[k].most = self.most[k] + growth
 
     def changed(self) -> list[int]:
         """The numbers of objects that do not hold what they held."""
@@ -78,6 +91,7 @@ class Watch:
         """All objects as they were."""
         for k in self.changed():
             _fill(self.objects[k], *self.before[k])
+        self.grow(dict.fromkeys(self.growths(range(len(self.objects))), 0))
 
     def renew(self, number: int) -> None:
         """What this object holds now counts as what it held before."""
@@ -154,8 +168,8 @@ def _slots(cls: type) -> list[str]:
 
 def _contents(value: Any) -> Contents:
     cls = type(value)
-    if cls is GrowingList and value.rows is not None:
-        return ("rows", "length", value.item), (value.rows, value.length)
+    if is_stacked(value):
+        return ("rows", value.item), (*value.rows, value.length)
     if issubclass(cls, list):
         return tuple(range(len(value))), tuple(value)
     if issubclass(cls, set):
@@ -170,9 +184,10 @@ def _contents(value: Any) -> Contents:
 
 
 def _fill_growing(target: GrowingList, keys: Sequence[Any], values: Sequence[Any]) -> None:
-    if tuple(keys[:2]) == ("rows", "length"):
+    if keys[:1] == ("rows",):
         list.clear(target)
-        (target.rows, target.length), target.item = values, keys[2]
+        (*rows, target.length), target.item = values, keys[1]
+        target.rows = tuple(rows)
     else:
         target.unstack(list(values))
 

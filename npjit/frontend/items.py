@@ -9,9 +9,9 @@ from typing import Any
 
 from npjit.core.graph import Block
 from npjit.core.size import Size, floordiv
-from npjit.frontend.lists import GrowingList
+from npjit.frontend.lists import is_stacked
 from npjit.ops.indexing import is_position, traced_int
-from npjit.ops.symint import SymInt, is_int, size_of, wrap
+from npjit.ops.symint import SymInt, size_of, wrap
 from npjit.ops.tracer import Tracer
 
 
@@ -30,6 +30,10 @@ class Items:
             lambda k: tuple(self.get(k * period + r) for r in range(period)),
             self.block,
         )
+
+    def rest(self) -> Items:
+        """All but the first."""
+        return Items(self.trips - 1, lambda k: self.get(k + 1), self.block)
 
     def last(self) -> Any:
         """The number of the last trip."""
@@ -137,13 +141,15 @@ class _Count:
 
 
 def _is_lazy(value: Any) -> bool:
-    if type(value) is GrowingList:
-        return value.rows is not None
+    if is_stacked(value):
+        return True
     return type(value) in (TracedRange, TracedZip) or (type(value) is Tracer and value.ndim > 0)
 
 
 def items_of(block: Block, iterable: Any) -> Items | None:
     """The items of something that a loop can be staged over; None for any other iterable."""
+    if type(iterable) is Items:
+        return iterable
     if type(iterable) is range:
         return Items(len(iterable), lambda k: iterable.start + k * iterable.step, block)
     if type(iterable) is TracedRange:
@@ -155,8 +161,8 @@ def items_of(block: Block, iterable: Any) -> Items | None:
                 trips = p.trips
         parts = iterable.parts
         return Items(trips, lambda k: tuple(p.get(k) for p in parts), block)
-    if type(iterable) is GrowingList and iterable.rows is not None and is_int(iterable.length):
-        return Items(size_of(iterable.length), iterable._read, block)
+    if is_stacked(iterable):
+        return Items(iterable.extent, iterable.read, block)
     if type(iterable) is Tracer and iterable.ndim:
         return Items(iterable.raw_shape[0], lambda k: iterable[k], block)
     return None

@@ -38,17 +38,32 @@ def bound(nodes: list[ast.stmt]) -> Names:
 
 
 def reads(node: ast.AST | None) -> Names:
-    """Every name that is read somewhere inside, nested scopes included."""
-    if node is None:
-        return NONE
-    found = {
-        n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
-    }
-    found |= {
-        n.target.id
-        for n in ast.walk(node)
-        if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
-    }
+    """Every name that is read (or deleted) somewhere inside, nested scopes included; not the
+    variables of comprehensions and lambdas.
+    """
+    found: set[str] = set()
+    stack: list[ast.AST] = [node] if node is not None else []
+    while stack:
+        n = stack.pop()
+        if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store):
+            found.add(n.id)
+        elif isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name):
+            found.add(n.target.id)
+        inner = list(ast.iter_child_nodes(n))
+        if isinstance(n, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            # the first iterable is evaluated outside
+            stack.append(n.generators[0].iter)
+            targets = bound([ast.Assign([g.target for g in n.generators], ast.Constant(None))])
+            hidden = targets - reads(n.generators[0].iter)
+        elif isinstance(n, ast.Lambda):
+            args = n.args
+            stack += [*args.defaults, *(d for d in args.kw_defaults if d is not None)]
+            hidden = frozenset(a.arg for a in ast.walk(args) if isinstance(a, ast.arg))
+            inner = [n.body]
+        else:
+            stack += inner
+            continue
+        found |= frozenset().union(*map(reads, inner)) - hidden
     return frozenset(found)
 
 
@@ -57,7 +72,7 @@ def captured(body: list[ast.stmt]) -> Names:
     found: Names = NONE
     for s in body:
         for n in ast.walk(s):
-            if isinstance(n, (ast.FunctionDef, ast.Lambda)):
+            if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
                 found |= reads(n)
     return found
 
@@ -90,7 +105,7 @@ def live_before(s: ast.stmt, out: Names) -> Names:
 def live_at_head(s: ast.For | ast.While, out: Names) -> Names:
     """Names needed at the head of a loop: before a first or a further trip, or after the last."""
     stops = frozenset(getattr(s, "stops", ()))
-    head = out | stops
+    head = out | live_in(s.orelse, out) | stops
     if isinstance(s, ast.While):
         head |= reads(s.test)
     while True:

@@ -14,14 +14,18 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import ref
 
-from npjit.core.graph import Block, TensorType
+from npjit.core.graph import Block
 from npjit.core.size import Size, atoms
 from npjit.core.trees import flatten, unflatten
 from npjit.frontend.branches import Raised
 from npjit.frontend.effects import Watch
-from npjit.frontend.lists import GrowingList, item_type, require_own
+from npjit.frontend.lists import GrowingList, given_item, is_stacked
+from npjit.frontend.rows import Item, item_of
 from npjit.frontend.values import NotStaged, is_array
-from npjit.ops.symint import is_int, size_of
+
+
+# a list that a `while` fills has room for so many items more than the arguments have elements
+LEAST_ROOM = 1024
 
 
 class Included(Exception):
@@ -33,13 +37,13 @@ class Included(Exception):
 
 
 class Grown(Exception):
-    """The body appends `count` items of this type to a list."""
+    """The body changes a list in a way that only rows can follow: it is given items of this type,
+    or more of them than there is room for."""
 
-    def __init__(self, number: int, items: list[TensorType], count: Any) -> None:
+    def __init__(self, number: int, item: Item) -> None:
         super().__init__()
         self.number = number
-        (self.item,) = items
-        self.count = count
+        self.item = item
 
 
 class LoopState:
@@ -52,8 +56,12 @@ class LoopState:
         # objects that the body changes: what they hold is part of the state
         self.included: list[int] = []
         # lists that have become rows, and what they held
-        self.stacked: list[tuple[GrowingList, list[Any]]] = []
+        self.stacked: list[tuple[GrowingList, Any]] = []
+        # how many items a trip gives to each list
+        self.growths: dict[int, Size] = {}
         self.keys: list[Any] = []
+        # variables of the loops around
+        self._outer = set(block.sizes.ranges)
         self.names = list(state)
         self.leaves, self.tree = flatten((self.names, ()))
 
@@ -82,45 +90,68 @@ class LoopState:
             changed = [k for k in watch.changed() if k not in self.included]
             if changed:
                 raise Included(changed)
-            if watch.keys(self.included) != self.keys:
-                raise Grown(*self._growth())
+            self.growths = watch.growths(self.included)
+            self._require_rows()
+            self._require_given(out)
             return out, watch.parts(self.included)
         finally:
             watch.restore()
 
-    def _growth(self) -> tuple[int, list[Any], Any]:
-        """Which list the body appends to, what, and how many items a trip."""
+    def _require_rows(self) -> None:
+        """Grown for a list that has to become rows."""
         for k, keys in zip(self.included, self.keys, strict=True):
             target = self.watch.objects[k]
             if self.watch.keys([k]) == [keys]:
                 continue
             if type(target) is not GrowingList or keys[:1] == ("rows",):
-                break
-            known = self.watch.before[k][1]
-            if target.rows is not None:
-                return k, [target.item], target.length - len(known)
-            if any(a is not b for a, b in zip(target, known, strict=False)):
-                break
-            added = list(target)[len(known) :]
-            for value in (v for v in added if is_array(v)):
-                require_own(self.block, value)
-            return k, [item_type(self.block, added)], len(added)
-        raise NotStaged("a container grows or shrinks in a loop")
+                raise NotStaged("a container grows or shrinks in a loop")
+            raise Grown(k, given_item(self.block, target, self.watch.before[k][1]))
 
-    def stack(self, grown: Grown, trips: Size | None, counter: Any) -> None:
-        """Give a list that grows room for the items of all trips."""
-        if trips is None or not is_int(grown.count):
-            raise NotStaged("a list grows by a number of items that is not known before the loop")
-        known = list(self.watch.before[grown.number][1])
-        sizes = [*grown.item.shape, size_of(grown.count)]
-        if any(atoms(counter) & atoms(s) for s in sizes):
+    def _require_given(self, out: Any) -> None:
+        """What has become rows in this trip nobody may change later."""
+        lists = [x for k in self.included if type(x := self.watch.objects[k]) is GrowingList]
+        if any(x.given for x in lists):
+            visible = [*self.watch.objects, *Watch(list(out)).objects]
+            for x in lists:
+                x.require_given(visible)
+
+    def stack(self, grown: Grown, trips: Size | None) -> None:
+        """Have a list be rows, with room for the items of all trips."""
+        target, item = self.watch.objects[grown.number], grown.item
+        if any(self._is_inner(n) for n in item.sizes()):
             raise NotStaged("a list grows by items that differ from trip to trip")
-        target = self.watch.objects[grown.number]
-        item = item_type(self.block, known, grown.item)
-        target.stack(item, len(known) + size_of(grown.count) * trips)
-        self.stacked.append((target, known))
+        if not is_stacked(target):
+            item = item_of(self.block, list(target), item)
+        self.stacked.append((target, target.snapshot()))
+        target.stack(item, self._room(grown.number, trips))
         self.watch.renew(grown.number)
         self.include([])
+
+    def require_room(self, trips: Size | None) -> None:
+        """Grown for a list of rows that has no room for the items of all trips."""
+        for k, growth in self.growths.items():
+            target = self.watch.objects[k]
+            if growth != 0 and not target.is_outside:
+                if self.block.sizes.le(self._room(k, trips), target.room) is not True:
+                    raise Grown(k, target.item)
+
+    def _room(self, number: int, trips: Size | None) -> Size:
+        """For how many items there has to be room."""
+        room = self.block.sizes.greatest(self.watch.most[number] + self._given(number, trips))
+        if self._is_inner(room):
+            raise NotStaged("a list grows by a number of items that is not known before the loop")
+        return room
+
+    def _given(self, number: int, trips: Size | None) -> Size:
+        """How many items all trips give to a list; of a `while` that is a guess."""
+        growth = self.growths[number]
+        if trips is None:
+            return 0 if growth == 0 else LEAST_ROOM + self.block.extents()  # type: ignore[attr-defined]
+        return growth * trips
+
+    def _is_inner(self, size: Size) -> bool:
+        """Whether a size is known inside the loop only."""
+        return bool(atoms(size) & (self.block.sizes.ranges.keys() - self._outer))
 
     @contextmanager
     def undone_on_failure(self) -> Iterator[None]:
@@ -128,8 +159,8 @@ class LoopState:
         try:
             yield
         except BaseException:
-            for target, known in self.stacked:
-                target.unstack(known)
+            for target, before in reversed(self.stacked):
+                target.revert(before)
             raise
 
     def include(self, numbers: list[int]) -> None:
@@ -138,16 +169,18 @@ class LoopState:
         self.keys = self.watch.keys(self.included)
         self.leaves, self.tree = flatten((self.names, self.watch.parts(self.included)))
 
-    def filled(self, leaves: list[Any], carried: Sequence[int]) -> list[Any]:
+    def filled(self, leaves: list[Any], carried: Sequence[int], trips: Size | None) -> list[Any]:
         """The names after the loop; the objects hold what these leaves say."""
         self._guard_items([leaves[k] for k in carried if is_array(leaves[k])])
         names, parts = unflatten(self.tree, leaves)
         self.watch.put(self.included, self.keys, parts)
+        self.watch.grow({k: self._given(k, trips) for k in self.growths})
         return list(names)
 
     def _guard_items(self, arrays: list[Any]) -> None:
         """The last item of a list of arrays may be one of the carried arrays itself."""
         for target, _ in self.stacked:
-            if target.item is not None and target.item.shape:
+            for rows in target.rows or ():
                 for array in arrays:
-                    array.cell.children.append(ref(target.rows.cell))
+                    if rows.ndim > 1 and array.cell is not rows.cell:
+                        array.cell.children.append(ref(rows.cell))

@@ -126,7 +126,7 @@ class Stager:
                 some = scalar_condition(block, answer)
                 block.add(CHECK, (some,), "a loop without a trip", some.type)
         node = block.add(WHILE, inputs.outer, loop, TensorType((), build.BOOL))
-        return self._after(attempt, node, inputs, None, 0, certain)
+        return self._after(attempt, node, inputs, None, None, certain)
 
     def _shows_first_trip(self) -> bool:
         """Whether a name's type tells if there was a trip at all. In nested loops nobody looks:
@@ -154,11 +154,12 @@ class Stager:
         for _ in range(ATTEMPTS):
             try:
                 attempt = self._try(run, counter)
+                self.state.require_room(trips)
             except Included as e:
                 self.state.include(e.numbers)
                 continue
             except Grown as e:
-                self.state.stack(e, trips, counter)
+                self.state.stack(e, trips)
                 continue
             self.carries.leaves = self.state.leaves
             changed = self.carries.classify(attempt, counter, certain)
@@ -225,7 +226,7 @@ class Stager:
         node: Node,
         inputs: Inputs,
         index: Var | None,
-        trips: Size,
+        trips: Size | None,
         certain: bool,
     ) -> list[Any]:
         """The state after the loop; written cells get their new versions."""
@@ -255,4 +256,4 @@ class Stager:
                 assert index is not None
                 last = substitute(size_of(attempt.leaves[k]), {index: trips - 1})
                 state[k] = wrap(block, last)
-        return self.state.filled(state, list(self.carries.found))
+        return self.state.filled(state, list(self.carries.found), trips)

@@ -73,7 +73,7 @@ class Outside:
             capture.check(number, ("equal", value))
             return value
         if isinstance(value, np.ndarray):
-            raise NotCaptured(f"arrays of type {cls.__name__} run as NumPy")
+            raise NotCaptured(f"arrays of type {cls.__name__} are not compiled")
         if isinstance(value, (tuple, list, dict)):
             return self._container(value, number)
         return self._identified(value, number)

@@ -34,15 +34,25 @@ def bound_sizes(capture: Capture, graph: Graph) -> bool:
     for size in dict.fromkeys(_computed(graph)):
         if _magnitude(capture, size, greatest) <= _LIMIT:
             continue
-        degree = max(sum(isinstance(a, Var) for a in mono) for mono, _ in size.terms)
         weight = sum(abs(c) for _, c in size.terms)
-        limit = int((_LIMIT // 2 / weight) ** (1 / max(degree, 1)))
+        limit = int((_LIMIT // 2 / weight) ** (1 / max(_degree(size), 1)))
         for v in atoms(size):
             _bound(capture, v, limit)
             greatest[v] = min(limit, greatest.get(v, limit))
         if _magnitude(capture, size, greatest) > _LIMIT:
             raise NotCaptured("an int expression that may leave 64 bits", passing=True)
     return len(sizes.guards) > before
+
+
+def _degree(size: Size) -> int:
+    """How many variables are multiplied, those inside terms as well."""
+    if isinstance(size, int):
+        return 0
+    return max(sum(_atom_degree(a) for a in mono) for mono, _ in size.terms)
+
+
+def _atom_degree(atom: Var | Fn) -> int:
+    return 1 if isinstance(atom, Var) else max(_degree(a) for a in atom.args)
 
 
 def _bound(capture: Capture, v: Var, limit: int) -> None:

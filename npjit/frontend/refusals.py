@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from npjit.frontend.conversions import STAND_INS
 from npjit.ops.errors import NotCaptured
 
@@ -90,7 +92,8 @@ def _has_identity(function: types.FunctionType, names: tuple[str, ...]) -> bool:
             return False
         value = getattr(value, name, None)
     if isinstance(value, type):
-        return value not in STAND_INS
+        # the arrays' class is met through type() only, which knows its stand-in
+        return value is np.ndarray or value not in STAND_INS
     plain = (type(None), bool, enum.Enum, types.FunctionType, types.BuiltinFunctionType)
     return isinstance(value, plain) or type(value) is object
 

@@ -23,12 +23,15 @@ from npjit.core.trees import children_of, kind_of
 from npjit.core.view import Along, View
 from npjit.frontend.capture import Capture
 from npjit.frontend.containers import TracedDict, TracedList
+from npjit.frontend.lists import is_stacked
 from npjit.frontend.objects import MadeObject, ObjectProxy, real_class
+from npjit.frontend.rows import Rebuilt
 from npjit.ops import build
+from npjit.ops.create import filled
 from npjit.ops.errors import NotCaptured
 from npjit.ops.masks import Selected
 from npjit.ops.sharing import Reshaped, family_of, root_of
-from npjit.ops.symint import SymInt
+from npjit.ops.symint import SymInt, wrap
 from npjit.ops.tracer import Tracer, as_node, is_traced
 
 
@@ -71,6 +74,10 @@ class Results:
             self._once(value)
             parts = [self._fresh(n) for n in (value.whole.node, value.mask)]
             return ("applied", operator.getitem, parts)
+        if is_stacked(value):
+            self._once(value)
+            parts = [self.describe(v) for v in (value.length, *value.rows)]
+            return ("applied", Rebuilt(value.item), parts)
         if type(value) in (TracedDict, TracedList):
             return ("step", value.step)
         if type(value) is ObjectProxy:
@@ -150,9 +157,12 @@ class Results:
 
     def _require_sizes(self, *sizes: Size) -> None:
         """Memory for results is made before the code runs: sizes of inputs have to say how much."""
-        computed = self.capture.block.binds.keys()
-        if any(v in computed for size in sizes for v in atoms(size)):
+        if self._is_computed(*sizes):
             raise NotCaptured("the function returns an array whose shape depends on values")
+
+    def _is_computed(self, *sizes: Size) -> bool:
+        known = self.capture.block.sizes.values
+        return any(v.name not in known for size in sizes for v in atoms(size))
 
     def _require_apart(self, value: Tracer) -> None:
         """NumPy's results may share memory with each other; ours do not, so that no byte may be in
@@ -174,9 +184,22 @@ class Results:
         return False
 
     def _fresh(self, node: Node) -> Any:
-        self._require_sizes(*node.shape)
+        if self._is_computed(*node.shape):
+            return self._cut(node)
         self.nodes.append(node)
         return self._add(("fresh", len(self.nodes) - 1))
+
+    def _cut(self, node: Node) -> Any:
+        """An array whose extents only the running code knows: the corner of one that is as large as
+        it may become."""
+        block = self.capture.block
+        room = tuple(block.sizes.greatest(n) for n in node.shape)
+        self._require_sizes(*room)
+        made = filled(block, 0, room, node.dtype)
+        corner = made[tuple(slice(wrap(block, n)) for n in node.shape)]
+        corner.write(build.same_shape(block, node, corner.raw_shape))
+        extents = [self._fresh(build.size_node(block, n)) for n in node.shape]
+        return ("applied", _corner, [self._fresh(made.node), *extents])
 
     def _add(self, leaf: tuple[str, Any]) -> Any:
         self.leaves.append(leaf)
@@ -189,6 +212,11 @@ class Results:
         order = sorted(range(len(self.leaves)), key=lambda i: self.leaves[i][0] != "fresh")
         self.leaves = [self.leaves[i] for i in order]
         return renumbered(tree, "leaf", {old: new for new, old in enumerate(order)})
+
+
+def _corner(array: np.ndarray, *extents: int) -> np.ndarray:
+    """As much of an array as is in use, in memory of its own."""
+    return array[tuple(map(slice, extents))].copy()
 
 
 def _spans(view: View) -> list[tuple[Size, Size]]:

@@ -14,13 +14,15 @@ import inspect
 import linecache
 import types
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
 _FUTURE_FLAGS = 0x1FF0000  # compiler flags that `from __future__ import` sets
 
 
 @functools.lru_cache(maxsize=1024)
-def function_tree(code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:
-    """The function's FunctionDef (decorators removed) or Lambda, with the file's line numbers; None
-    without source.
+def function_tree(code: types.CodeType) -> Function | None:
+    """The function's definition (decorators removed) or Lambda, with the file's lines and columns;
+    None without source.
     """
     for imports in (_no_imports, _module_imports):
         for node in _candidates(code):
@@ -58,7 +60,7 @@ def _imports_of(source: str) -> tuple[ast.stmt, ...]:
     return tuple(found)
 
 
-def _candidates(code: types.CodeType) -> list[ast.FunctionDef | ast.Lambda]:
+def _candidates(code: types.CodeType) -> list[Function]:
     lines = linecache.getlines(code.co_filename)
     if not lines:
         return []
@@ -66,29 +68,21 @@ def _candidates(code: types.CodeType) -> list[ast.FunctionDef | ast.Lambda]:
         return _lambdas(code, "".join(lines))
     try:
         source = "".join(inspect.getblock(lines[code.co_firstlineno - 1 :]))
-        tree = ast.parse(_dedented(source))
+        body = ast.parse(source if not source[:1].isspace() else f"if 1:\n{source}").body
     except (SyntaxError, IndentationError, OSError):
         return []
-    node = tree.body[0] if tree.body else None
-    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
+    node: ast.stmt | None = body[0] if body else None
+    before = 1
+    if isinstance(node, ast.If) and source[:1].isspace():
+        node, before = node.body[0], 2
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name != code.co_name:
         return []
-    ast.increment_lineno(node, code.co_firstlineno - 1)
+    ast.increment_lineno(node, code.co_firstlineno - before)
     node.decorator_list = []
     return [node]
 
 
-def _dedented(source: str) -> str:
-    first = source[: len(source) - len(source.lstrip())]
-    if not first:
-        return source
-    # continuation lines may be indented less; strip what is there
-    return "\n".join(
-        line[len(first) :] if line.startswith(first) else line.lstrip()
-        for line in source.split("\n")
-    )
-
-
-def _lambdas(code: types.CodeType, source: str) -> list[ast.FunctionDef | ast.Lambda]:
+def _lambdas(code: types.CodeType, source: str) -> list[Function]:
     """The lambdas that start on the code's first line, those at the code's own columns first."""
     try:
         tree = ast.parse(source)
@@ -105,25 +99,28 @@ def _lambdas(code: types.CodeType, source: str) -> list[ast.FunctionDef | ast.La
 
 
 def compile_function(
-    node: ast.FunctionDef | ast.Lambda, code: types.CodeType, imports: tuple[ast.stmt, ...] = ()
+    node: Function,
+    code: types.CodeType,
+    imports: tuple[ast.stmt, ...] = (),
+    cells: tuple[str, ...] = (),
 ) -> types.CodeType:
-    """The code object of `node`, compiled with the free variables of `code` under these module
-    imports.
+    """The code object of `node`, compiled with the free variables of `code` and these further
+    `cells`, under these module imports.
     """
     name = "_npjit_scope"
-    if isinstance(node, ast.Lambda):
-        inner: ast.stmt = ast.Return(node)
-    else:
-        inner = node
+    body: list[ast.stmt] = [ast.Return(node) if isinstance(node, ast.Lambda) else node]
+    if not isinstance(node, ast.Lambda) and node.name not in code.co_freevars:
+        # to itself a function is a global, or not known
+        body.insert(0, ast.Global([node.name]))
     arguments = ast.arguments(
         posonlyargs=[],
-        args=[ast.arg(v) for v in code.co_freevars],
+        args=[ast.arg(v) for v in (*code.co_freevars, *cells)],
         kwonlyargs=[],
         kw_defaults=[],
         defaults=[],
     )
     wrapper = ast.FunctionDef(
-        name=name, args=arguments, body=[inner], decorator_list=[], type_params=[]
+        name=name, args=arguments, body=body, decorator_list=[], type_params=[]
     )
     module = ast.fix_missing_locations(ast.Module([*imports, wrapper], []))
     flags = code.co_flags & _FUTURE_FLAGS

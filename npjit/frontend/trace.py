@@ -58,7 +58,7 @@ def capture_call(
     capture.outside = outside
     push_trace(capture)
     try:
-        traced_args = [outside.read(a, ("arg", i)) for i, a in enumerate(args)]
+        traced_args = [_argument(outside, i, a) for i, a in enumerate(args)]
         traced_kwargs = {k: outside.read(v, ("kw", k)) for k, v in kwargs.items()}
         result = call(outside, traced_args, traced_kwargs)
         outside.functions.refuse_stores()
@@ -75,6 +75,14 @@ def capture_call(
     finally:
         capture.block.close()
         pop_trace()
+
+
+def _argument(outside: Outside, number: int, value: Any) -> Any:
+    try:
+        return outside.read(value, ("arg", number))
+    except NotCaptured as e:
+        e.argument = number, value
+        raise
 
 
 def _line_in(traceback: Any) -> str:

@@ -35,7 +35,7 @@ WEAK_TYPES = {"i": int, "u": int, "f": float, "c": complex}
 def require_known(dtype: DType) -> DType:
     """The dtype in native order, or NotCaptured."""
     if dtype not in KNOWN or not dtype.isnative:
-        raise NotCaptured(f"arrays of dtype {dtype} run as NumPy")
+        raise NotCaptured(f"arrays of dtype {dtype} are not compiled")
     return dtype
 
 

@@ -61,6 +61,12 @@ class Cell:
         """The contents' type."""
         return self._node.type
 
+    @property
+    def is_outside(self) -> bool:
+        """Whether the innermost open region did not make this storage itself."""
+        regions = self.block.regions
+        return self.level < self.block.depth or (bool(regions) and self in regions[-1].entered)
+
     def write(self, view: View | None, value: Node) -> None:
         """A new version in which the elements under `view` (None: all) are `value`, already cast
         and broadcast.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from npjit.core.control import Cond, Loop, While
-from npjit.core.graph import Block, Graph, Node, TensorType
+from npjit.core.graph import Block, Node, TensorType
 from npjit.core.op import Kind, Op
 from npjit.ops.kinds import row
 
@@ -58,8 +58,3 @@ RESULT = row(Op("result", Kind.RESULT, lambda node, results: results[node.params
 def results(block: Block, node: Node, types: list[TensorType]) -> list[Node]:
     """The results of a control node, each as a RESULT node."""
     return [block.add(RESULT, (node,), k, t) for k, t in enumerate(types)]
-
-
-def body_types(body: Graph, positions: tuple[int, ...]) -> list[TensorType]:
-    """The types of these inputs of a body."""
-    return [body.inputs[p].type for p in positions]

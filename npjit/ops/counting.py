@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from npjit.core.graph import TensorType
+from npjit.ops import build
 from npjit.ops.errors import NotCaptured
 from npjit.ops.extern import call, dense, extern
 from npjit.ops.kinds import function
 from npjit.ops.operands import array_result, as_array, find_block
-from npjit.ops.symint import is_int
+from npjit.ops.symint import is_int, size_of
 from npjit.ops.tracer import Tracer, as_node, is_traced
 
 DType = np.dtype[Any]
@@ -27,14 +28,17 @@ def _histogram_dtypes(density: bool, *dtypes: DType) -> tuple[DType, DType]:
 
 
 def _histogram_types(params: Any, *args: TensorType) -> list[TensorType]:
-    bins, _, density = params
-    counts, edges = _histogram_dtypes(density, *(a.dtype for a in args))
+    _, density = params
+    line, *data = args
+    (bins,) = line.shape
+    counts, edges = _histogram_dtypes(density, *(a.dtype for a in data))
     return [dense((bins,), counts), dense((bins + 1,), edges)]
 
 
-def _histogram(node: Any, a: Any, weights: Any = None) -> Any:
-    bins, limits, density = node.params
-    return np.histogram(a, bins, limits, density, weights)
+def _histogram(node: Any, line: Any, a: Any, weights: Any = None) -> Any:
+    """`line` is as long as there are bins: a number of them in `params` could be no size."""
+    limits, density = node.params
+    return np.histogram(a, len(line), limits, density, weights)
 
 
 HISTOGRAM = extern("histogram", _histogram, _histogram_types, flat=True, raises=True)
@@ -50,17 +54,18 @@ ISIN = extern(
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> Any:
-    """np.histogram with a known number of bins."""
+    """np.histogram with a number of bins."""
     block = find_block(a, weights, bins)
-    if not is_int(bins) or is_traced(bins):
-        raise NotCaptured("np.histogram with bins that are no known number")
+    if not is_int(bins) or not block.sizes.decide_le(1, size_of(bins)):
+        raise NotCaptured("np.histogram with bins that are no number of them")
     if range is not None and any(is_traced(v) for v in range):
         raise NotCaptured("np.histogram with a traced range")
     limits = None if range is None else (float(range[0]), float(range[1]))
     given = [as_node(block, v) for v in (a, weights) if v is not None]
     if given[0].dtype.kind not in "iuf":
         raise NotCaptured("np.histogram of this dtype")
-    return tuple(call(block, HISTOGRAM, given, (int(bins), limits, bool(density))))
+    line = build.iota(block, size_of(bins))
+    return tuple(call(block, HISTOGRAM, [line, *given], (limits, bool(density))))
 
 
 @function(np.isin)

@@ -72,6 +72,22 @@ def empty(
     return filled(block, 0, read_shape(shape), dtype or float)
 
 
+def ndarray(
+    block: Block,
+    shape: Any,
+    dtype: Any = float,
+    buffer: Any = None,
+    offset: Any = 0,
+    strides: Any = None,
+    order: Any = None,
+) -> Tracer:
+    """np.ndarray called without memory of the caller's, its contents zero."""
+    require_plain(order, None)
+    if buffer is not None or offset or strides is not None:
+        raise NotCaptured("np.ndarray over given memory")
+    return filled(block, 0, read_shape(shape), dtype or float)
+
+
 @creation
 def ones(
     block: Block,

@@ -52,6 +52,7 @@ elementwise(
     complex_c=("{0r} * {1r} - {0i} * {1i}", "{0r} * {1i} + {0i} * {1r}"),
     vjp=lambda g, y, a, b: [scaled(g, b), scaled(g, a)],
     neutral=((0, 1), (1, 1)),
+    powers=(1, 1),
 )
 
 
@@ -67,6 +68,7 @@ elementwise(
     cost=4,
     vjp=_divide_vjp,
     neutral=((1, 1),),
+    powers=(1, -1),
 )
 elementwise(np.floor_divide, "nj_floor_divide({0}, {1})", cost=8, flat=True)
 
@@ -98,12 +100,14 @@ elementwise(
     complex_c="nj_reciprocal({0})",
     cost=4,
     vjp=lambda g, y, x: [gate(g, -over(g, x) * np.conj(y))],
+    powers=(-1,),
 )
 elementwise(
     np.square,
     "{0} * {0}",
     complex_c=("{0r} * {0r} - {0i} * {0i}", "{0r} * {0i} + {0i} * {0r}"),
     vjp=lambda g, y, x: [scaled(g, 2 * x)],
+    powers=(2,),
 )
 
 
@@ -175,7 +179,13 @@ def _power_vjp(g: Any, y: Any, a: Any, b: Any) -> list[Any]:
     return [gate(g, with_base), scaled(g, np.where(y == 0, 0, y * log_base))]
 
 
-_binary_call(np.power, _power_vjp, 20)
+def _power_text(params: Any, args: Sequence[np.dtype[Any]], result: np.dtype[Any]) -> str:
+    """Halves and integers have functions of their own."""
+    is_wide = result.kind == "f" and result.itemsize > 2
+    return "nj_raised({0}, {1})" if is_wide else "nj_power({0}, {1})"
+
+
+elementwise(np.power, _power_text, complex_c="nj_power({0}, {1})", cost=20, vjp=_power_vjp)
 elementwise(
     np.float_power,
     "nj_power({0}, {1})",
@@ -189,6 +199,7 @@ elementwise(
     complex_c="nj_sqrt({0})",
     cost=6,
     vjp=lambda g, y, x: [over(0.5 * g, y)],
+    powers=(0.5,),
 )
 elementwise(
     np.cbrt,

@@ -45,7 +45,9 @@ for _ufunc, _sign in {
     np.equal: "==",
     np.not_equal: "!=",
 }.items():
-    elementwise(_ufunc, _comparison(_sign), complex_c=f"{{0}} {_sign} {{1}}", flat=True)
+    elementwise(
+        _ufunc, _comparison(_sign), complex_c=f"{{0}} {_sign} {{1}}", flat=True, relation=_sign
+    )
 
 # ---------------------------------------------------------------- tests
 

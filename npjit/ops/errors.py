@@ -23,6 +23,8 @@ class NotCaptured(BaseException):
         self.reason = reason
         self.where = where
         self.passing = passing
+        # (number, value) of the argument that could not be taken in
+        self.argument: tuple[int, Any] | None = None
         # the guards that the spoilt trace had recorded (frontend.capture's steps)
         self.steps: tuple[Any, ...] = ()
         for trace in getattr(_active, "traces", ()):

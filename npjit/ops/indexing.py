@@ -272,7 +272,3 @@ def storable(block: Block, node: Node, dtype: np.dtype[Any]) -> Node:
         ok = build.ufunc(block, kinds.UFUNCS[np.less], np.less, [size, limit])
         block.add(kinds.CHECK, (ok,), "a float that is no int64 is stored as an int", ok.type)
     return node
-
-
-def _is_mask(key: Any) -> bool:
-    return getattr(key, "dtype", None) == np.bool_

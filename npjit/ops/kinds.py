@@ -52,6 +52,8 @@ def elementwise(
     neutral: tuple[tuple[int, float], ...] = (),
     involution: bool = False,
     conversion: bool = False,
+    relation: str = "",
+    powers: tuple[float, ...] = (),
 ) -> Op:
     """A row that works element by element and means `function` (a NumPy ufunc, or a callable of
     arrays).
@@ -73,6 +75,8 @@ def elementwise(
             neutral=neutral,
             involution=involution,
             conversion=conversion,
+            relation=relation,
+            powers=powers,
         )
     )
     if isinstance(function, np.ufunc):

@@ -316,7 +316,7 @@ def as_node(block: Block, value: Any) -> Node:
 
 def _array_node(block: Block, value: np.ndarray) -> Node:
     if type(value) is not np.ndarray:
-        raise NotCaptured(f"arrays of type {type(value).__name__} run as NumPy", where_called())
+        raise NotCaptured(f"arrays of type {type(value).__name__} are not compiled", where_called())
     build.require_known(value.dtype)
     if value.ndim == 0:
         return build.constant(block, value[()], value.dtype, Weight.ARRAY)

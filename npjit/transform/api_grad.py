@@ -81,7 +81,10 @@ def _positions(argnums: Argnums, count: int) -> list[int]:
     numbers = [argnums] if isinstance(argnums, int) else list(argnums)
     for i in numbers:
         if not -count <= i < count:
-            raise TypeError(f"grad for argument {i}, but the call has {count} positional arguments")
+            raise TypeError(
+                f"grad for argument {i}, which must be passed by position; "
+                f"this call has {count} positional argument{'' if count == 1 else 's'}"
+            )
     return [i % count for i in numbers]
 
 
@@ -120,7 +123,8 @@ class _Point:
     def of(block: Block, leaf: Any, name: str) -> _Point:
         """How a leaf enters; TypeError naming it when it is no floating number or array."""
         if not isinstance(leaf, (int, float, complex, np.generic, np.ndarray)):
-            raise TypeError(f"grad for {name}: cannot differentiate a {type(leaf).__name__}")
+            shown = getattr(leaf, "__class__", type(leaf)).__name__  # of a proxy: the object's own
+            raise TypeError(f"grad for {name}: cannot differentiate a {shown}")
         dtype = _dtype_of(leaf)
         if dtype.kind not in "fc":
             raise TypeError(f"grad for {name}: needs a float or complex value, got {dtype}")

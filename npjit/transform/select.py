@@ -21,6 +21,8 @@ from npjit.transform.literal import is_zero, literal_of
 
 # longer chains stay: each selection costs a comparison or two for every element
 LONGEST = 4
+# chains whose values take more additions stay: a selection computes each of them for every element
+HEAVY = 4
 
 
 def select_updates(graph: Graph) -> Graph:
@@ -52,9 +54,23 @@ def _short_chains(graph: Graph) -> set[Node]:
             chain += updates[chain[-1]]
         # with more arguments it is at an index that is known only when it runs: it costs one store
         boxes = all(_is_box(u) for u in chain[1:])
-        if len(chain) <= LONGEST + 1 and boxes and kept.isdisjoint(chain):
+        if len(chain) > LONGEST + 1 or not boxes or not kept.isdisjoint(chain):
+            continue
+        if sum(_work(u.args[1]) for u in chain[1:]) <= HEAVY:
             chosen.update(chain)
     return chosen
+
+
+def _work(n: Node) -> int:
+    """The additions that an element of a value takes, as far as that matters here."""
+    if n.op.kind is Kind.VIEW:
+        return _work(n.args[0])
+    if n.op.kind is not Kind.ELEMENTWISE or n.op.cost > HEAVY:
+        return n.op.cost if n.op.kind is Kind.ELEMENTWISE else 0
+    work = n.op.cost
+    for a in n.args:
+        work += _work(a) if work <= HEAVY else 0
+    return work
 
 
 def _is_box(update: Node) -> bool:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from npjit.core.assume import Assumptions, Guard
+from npjit.core.assume import Assumptions
 from npjit.core.control import Cond, Loop, While
 from npjit.core.graph import Block, Concrete, Graph, Node, TensorType, Weight
 from npjit.core.op import Bind, Kind, Literal, Op
@@ -31,7 +31,9 @@ from npjit.ops import build, kinds
 from npjit.transform.literal import is_zero, literal_of
 from npjit.transform.locate import APART, locate
 from npjit.transform.select import select_updates
+from npjit.transform.sink import sink
 from npjit.transform.storage import remove_storage
+from npjit.transform.within import compared_sizes, within
 
 DType = np.dtype[Any]
 
@@ -50,20 +52,21 @@ class Question:
 
 
 Rule = Callable[[Question], Node | None]
-# how nested graphs are rewritten, under the guards around them
-Inner = Callable[[Graph, Sequence[Guard]], Graph]
+# how nested graphs are rewritten, and what is known in them
+Inner = Callable[[Graph, Assumptions], Graph]
 
 
-def simplify(graph: Graph, guards: Sequence[Guard] = ()) -> Graph:
-    """The graph with every rule applied and unneeded storage removed; `guards` hold around it."""
-    smaller = select_updates(remove_storage(_rewrite(graph, guards, simplify)))
-    return _rewrite(smaller, guards, _again)
+def simplify(graph: Graph, around: Assumptions | None = None) -> Graph:
+    """The graph with every rule applied and unneeded storage removed; `around` is known of it."""
+    known = around or Assumptions()
+    smaller = sink(select_updates(remove_storage(_rewrite(graph, known, simplify))))
+    return _rewrite(smaller, known, _again)
 
 
-def _again(graph: Graph, guards: Sequence[Guard]) -> Graph:
+def _again(graph: Graph, around: Assumptions) -> Graph:
     """A second walk over nested graphs that are simple already: two whole simplifications of each
     would double the work with every level."""
-    return _rewrite(graph, guards, _again)
+    return _rewrite(graph, around, _again)
 
 
 _VALUES = frozenset(
@@ -82,9 +85,9 @@ def answer(q: Question) -> Node:
     return q.block.add(q.op, q.args, q.params, q.type)
 
 
-def _rewrite(graph: Graph, guards: Sequence[Guard], inner: Inner) -> Graph:
+def _rewrite(graph: Graph, around: Assumptions, inner: Inner) -> Graph:
     """One walk over the nodes, arguments before users; `inner` rewrites nested graphs."""
-    block = Block(sizes=Assumptions.given([*guards, *graph.guards]))
+    block = Block(sizes=around.copy(graph.guards))
     users = graph.users()
     outputs = set(graph.outputs)
     shared: set[Node] = set()
@@ -92,7 +95,7 @@ def _rewrite(graph: Graph, guards: Sequence[Guard], inner: Inner) -> Graph:
     for n in graph.nodes:
         block.where = n.where
         args = tuple(new[a] for a in n.args)
-        params, type_ = _inside(n.params, block.sizes, inner), _plain(n, block.sizes)
+        params, type_ = _inside(n.params, args, block.sizes, inner), _plain(n, block.sizes)
         new[n] = answer(Question(block, n.op, args, params, type_, shared))
         if n in outputs or len(users[n]) > 1:
             shared.add(new[n])
@@ -114,20 +117,22 @@ def _plain(n: Node, known: Assumptions) -> TensorType:
     return TensorType(_respelled(n.shape, known), n.dtype, weight)
 
 
-def _inside(params: Any, known: Assumptions, inner: Inner) -> Any:
+def _inside(params: Any, args: Sequence[Node], known: Assumptions, inner: Inner) -> Any:
     """Params with equal sizes spelled alike, and their graphs rewritten."""
-    if isinstance(params, Graph):
-        return inner(params, known.guards)
-    if isinstance(params, Loop | While | Cond | Bind):
-        parts = {f.name: _inside(getattr(params, f.name), known, inner) for f in fields(params)}
-        return replace(params, **parts)
-    return _respelled(params, known)
+    if isinstance(params, Bind):
+        known.ranges[params.var] = (params.least, params.greatest)
+    if not isinstance(params, Loop | While | Cond | Bind):
+        return _respelled(params, known)
+    parts = {f.name: _respelled(getattr(params, f.name), known) for f in fields(params)}
+    inside = within(known, params, args)
+    parts |= {name: inner(getattr(params, name), known) for name, known in inside.items()}
+    return replace(params, **parts)
 
 
 def _respelled(value: Any, known: Assumptions) -> Any:
     """Parts of params, or a shape, with equal sizes spelled alike."""
     if isinstance(value, Expr):
-        return known.normal(value)
+        return known.settled(value)
     if isinstance(value, tuple):
         return tuple(_respelled(v, known) for v in value)
     if isinstance(value, View):
@@ -222,6 +227,19 @@ def _is_lossless(source: DType, target: DType) -> bool:
     return bool(np.can_cast(source, target, "safe"))
 
 
+def compare_sizes(q: Question) -> Node | None:
+    """A comparison of sizes that comes out the same in every call."""
+    asked = compared_sizes(Node(q.op, q.args, q.params, q.type, ""))
+    answer = None if asked is None else q.block.sizes.holds(q.op.relation, *asked)
+    return None if answer is None else _filled(q, Literal.of(answer, q.type.dtype))
+
+
+def pass_check(q: Question) -> Node | None:
+    """A check that cannot fail."""
+    literal = literal_of(q.args[0])
+    return q.args[0] if literal is not None and literal.value else None
+
+
 # ---------------------------------------------------------------- movement
 
 
@@ -264,7 +282,8 @@ def merge_reductions(q: Question) -> Node | None:
 
 
 RULES: dict[Kind, tuple[Rule, ...]] = {
-    Kind.ELEMENTWISE: (fold, drop_neutral, undo_involution, merge_conversions),
+    Kind.ELEMENTWISE: (fold, compare_sizes, drop_neutral, undo_involution, merge_conversions),
+    Kind.CHECK: (pass_check,),
     Kind.VIEW: (look_into_pad, merge_view),
     Kind.RESHAPE: (keep_constant, merge_reshape),
     Kind.PAD: (keep_constant,),

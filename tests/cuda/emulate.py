@@ -25,6 +25,7 @@ import numpy as np
 
 from npjit.backends.cuda_device import Region
 from npjit.backends.cuda_program import Program
+from npjit.codegen.cuda import OPTIONS
 from npjit.core.op import Op
 from npjit.schedule.plan import Launch, Plan
 from tests.cuda import nvrtc
@@ -109,7 +110,9 @@ class EmulatedDevice:
         self.zeros = self.add(Memory(4 * count, fill=0))
         return self.zeros.address
 
-    def functions(self, source: str, names: Sequence[str]) -> list[Any]:
+    def functions(
+        self, source: str, names: Sequence[str], options: tuple[str, ...] = OPTIONS
+    ) -> list[Any]:
         """Build instances of a module's functions, for the emulator and by NVRTC."""
         missing = [n for n in names if (source, n) not in self.known]
         if missing:
@@ -118,7 +121,7 @@ class EmulatedDevice:
                 self.known[source, name] = (library, number, name)
             if nvrtc.library() is not None:
                 for architecture in ARCHITECTURES:
-                    nvrtc.compile_functions(source, missing, architecture)
+                    nvrtc.compile_functions(source, missing, architecture, options)
         return [self.known[source, n] for n in names]
 
     def start(self, function: Any, grid: tuple[int, int], block: int, parameters: int) -> None:
@@ -150,6 +153,8 @@ class EmulatedDevice:
             self.view(region)[...] = parts[k]
 
     def view(self, region: Region) -> Any:
+        if 0 in region.shape:
+            return np.empty(region.shape, region.dtype)
         base = max(address for address in self.memories if address <= region.address)
         buffer = self.memories[base].bytes.data
         strides = [s * region.dtype.itemsize for s in region.strides]

@@ -62,7 +62,7 @@ bool start(void (*kernel)(P...), unsigned x, unsigned y, unsigned threads,
 
 #define __global__
 #define __shared__ static
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define threadIdx (emulator::thread())
 #define blockIdx emulator::block_index
 #define blockDim emulator::block_size
@@ -103,6 +103,7 @@ __attribute__((no_sanitize("thread"))) T atomicAdd(T* place, T value) {
   return before;
 }
 
+inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 inline unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
 inline float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
 inline float __int_as_float(int x) { return __builtin_bit_cast(float, x); }

@@ -38,9 +38,11 @@ def library() -> Any:
     return ctypes.CDLL(str(next(folder.glob("libnvrtc.so.*"))))
 
 
-def compile_functions(source: str, functions: Sequence[str], architecture: str) -> bytes:
+def compile_functions(
+    source: str, functions: Sequence[str], architecture: str, given: Sequence[str] = OPTIONS
+) -> bytes:
     """The cubin of these instances of a module's functions, kept for the next run."""
-    options = [f"--gpu-architecture={architecture}", *OPTIONS]
+    options = [f"--gpu-architecture={architecture}", *given]
     key = hashlib.sha256("\0".join([source, *functions, *options]).encode()).hexdigest()[:20]
     built = BUILT / f"{key}.cubin"
     if not built.exists():
@@ -49,9 +51,11 @@ def compile_functions(source: str, functions: Sequence[str], architecture: str) 
     return built.read_bytes()
 
 
-def report(source: str, functions: Sequence[str], architecture: str) -> str:
+def report(
+    source: str, functions: Sequence[str], architecture: str, given: Sequence[str] = OPTIONS
+) -> str:
     """What the assembler says of registers, stack and shared memory."""
-    options = [f"--gpu-architecture={architecture}", "--ptxas-options=-v", *OPTIONS]
+    options = [f"--gpu-architecture={architecture}", "--ptxas-options=-v", *given]
     return _compile(source, functions, options)[1]
 
 

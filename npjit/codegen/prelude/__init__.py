@@ -29,7 +29,6 @@ R          nj_sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh ar
            isnan isinf isfinite signbit (x) -> b1      sign absolute negative positive (x) -> R
            modf_fraction modf_whole frexp_mantissa (x) -> R      frexp_exponent (x) -> i32
            ldexp (R x, i32 or i64 n) -> R              fma(x, y, z) -> R, one rounding
-           round_half(f32) -> f32                      f16 rounding kept in an f32
 I          nj_floor_divide remainder fmod power left_shift right_shift gcd lcm maximum minimum
            fmax fmin (x, y) -> I           absolute sign negative square reciprocal (x) -> I
            bitwise_count (x) -> u8         power's exponent must be >= 0 (NumPy raises: a CHECK)
@@ -37,7 +36,7 @@ b1         nj_maximum minimum fmax fmin (x, y), absolute(x)
 C          nj_sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh
            exp exp2 expm1 log log2 log10 log1p sqrt reciprocal square conjugate negative positive
            sign rint (x) -> C              power maximum minimum fmax fmin (x, y) -> C
-           absolute angle real imag (x) -> the real type      isnan isinf isfinite (x) -> b1
+           absolute angle (x) -> the real type      isnan isinf isfinite (x) -> b1
 Choice     T nj_select(b1 c, T a, T b)     where
            b1 nj_held(b1 c)                c, for the choice whether to load a complex element
 Reductions nj_cascade<T> s;                pairwise sum of f32 f64 c64 c128, error at most NumPy's

@@ -96,16 +96,6 @@ NJ_INLINE To nj_cast(cplx<T> x) {
 }
 
 template <class T>
-NJ_INLINE T nj_real(cplx<T> x) {
-  return x.re;
-}
-
-template <class T>
-NJ_INLINE T nj_imag(cplx<T> x) {
-  return x.im;
-}
-
-template <class T>
 NJ_INLINE T nj_absolute(cplx<T> x) {
   return nj_hypot(x.re, x.im);
 }

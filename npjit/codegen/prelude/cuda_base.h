@@ -86,6 +86,14 @@ NJ_INLINE To nj_convert(To*, From x) {
   return (To)x;
 }
 
+NJ_INLINE f32 nj_rsqrt(f32 x) { return rsqrtf(x); }
+
+// One instruction here; masks are for vectors.
+template <class T>
+NJ_INLINE T nj_select(b1 c, T a, T b) {
+  return c ? a : b;
+}
+
 NJ_INLINE f32 nj_lib_fmod(f32 x, f32 y) { return fmodf(x, y); }
 NJ_INLINE f64 nj_lib_fmod(f64 x, f64 y) { return fmod(x, y); }
 

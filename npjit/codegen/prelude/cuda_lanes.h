@@ -23,6 +23,13 @@ struct nj_some {
   constexpr b1 fills(i32) const { return false; }
 };
 
+// All lanes are there, or none.
+struct nj_present {
+  b1 all;
+  b1 has(i32) const { return all; }
+  b1 fills(i32) const { return all; }
+};
+
 // Lanes from `first` on and before `last` are there.
 struct nj_span {
   i32 first, last;
@@ -30,13 +37,14 @@ struct nj_span {
   b1 fills(i32 lanes) const { return first <= 0 && last >= lanes; }
 };
 
-// The lanes of a pack at `start` of a row of n elements, which may reach over its ends when skewed.
+// The lanes of a pack at `start` of a row of n elements; it may reach over the row's ends when skewed,
+// and else is whole or not there.
 template <i32 skewed, class idx>
 NJ_INLINE auto nj_lanes_at(idx start, idx n) {
   if constexpr (skewed) {
     return nj_span{(i32)(start < 0 ? -start : 0), (i32)(n - start < 64 ? n - start : 64)};
   } else {
-    return nj_full();
+    return nj_present{start < n};
   }
 }
 

@@ -58,8 +58,6 @@ NJ_INLINE f16 nj_select(b1 c, f16 a, f16 b) {
   return f16{(u16)((a.bits & (0 - (u32)c)) | (b.bits & ((u32)c - 1)))};
 }
 
-NJ_INLINE f32 nj_round_half(f32 x) { return nj_widen(nj_narrow(x)); }
-
 template <>
 inline f16 nj_lowest<f16>() {
   return f16{0xfc00};

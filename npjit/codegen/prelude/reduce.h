@@ -9,7 +9,17 @@
 #else
 #define NJ_VECTOR_BYTES 16
 #endif
-#define NJ_BLOCK(T) ((i64)(16 * NJ_VECTOR_BYTES / sizeof(T)))
+#define NJ_LANES(T) ((i64)(NJ_VECTOR_BYTES / sizeof(T)))
+#define NJ_BLOCK(T) (16 * NJ_LANES(T))
+
+// The sum of one vector's lanes, by halves; they are lost.
+template <class T, int N>
+NJ_INLINE T nj_lanes_total(T (&lanes)[N]) {
+  for (i32 half = N / 2; half > 0; half /= 2)
+    for (i32 lane = 0; lane < half; ++lane)
+      lanes[lane] += lanes[lane + half];
+  return lanes[0];
+}
 
 // Merges the sums of blocks like the digits of a binary counter: error at most NumPy's pairwise
 // sum.

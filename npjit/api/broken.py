@@ -1,0 +1,303 @@
+"""Broken mode: a function that cannot be captured whole, run as compiled segments with Python
+between them.
+
+In: a `Jitted` whose trace has failed. Out: `Jitted.broken`, the same function cut by
+`frontend.cut`, over the same globals, closure cells and defaults. Each segment is a `Jitted` of its
+own, with its own guards. One that fails to trace in turn marks what failed; the whole function is
+then cut anew for its next call, and the call under way goes on with the segment itself in parts.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import sysconfig
+import threading
+import types
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from npjit.api.jit import Jitted, is_model
+from npjit.core.graph import Graph
+from npjit.core.op import CONTROL, Kind
+from npjit.frontend.cut import Definition, Segment, cut
+from npjit.frontend.marks import Marks, is_caught
+from npjit.frontend.pieces import THROUGH
+from npjit.frontend.source import Function, compile_function, function_tree
+from npjit.frontend.trace import Captured
+from npjit.ops.errors import NotCaptured
+
+# nodes that move or name values and compute none
+_MOVING = frozenset([Kind.INPUT, Kind.CONST, Kind.SIZE, Kind.VIEW, Kind.CELL])
+# so many operations on single numbers pay for a call of a segment
+FEWEST_OF_NUMBERS = 8
+# versions of one segment; what has more kinds of values runs as NumPy
+MOST_VERSIONS = 16
+# where Python and installed packages live: their functions are called as they are
+_FRAMES = frozenset(
+    ["locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe", "inspect"]
+)
+_LIBRARIES = tuple({sysconfig.get_path(n) for n in ("stdlib", "purelib", "platlib")})
+
+
+class Parts:
+    """One function in parts: the marks on its source, and the segments of its present cut."""
+
+    def __init__(self, owner: Jitted, function: types.FunctionType, tree: Function) -> None:
+        self.owner = owner
+        self.function = function
+        self.tree = _definition(tree)
+        # what the cut is made of, and guarded by
+        self.code = function.__code__
+        self.defaults = function.__defaults__, function.__kwdefaults__
+        # the outer call is the one that raises
+        limit = min(owner.options.recompile_limit, MOST_VERSIONS)
+        self.options = dataclasses.replace(owner.options, fullgraph=False, recompile_limit=limit)
+        self.marks = Marks()
+        # why the function was cut
+        self.first: list[str] = []
+        self.segments: dict[str, SegmentJitted] = {}
+        self.helpers: dict[types.FunctionType, Jitted] = {}
+        self.lock = threading.RLock()
+
+    def is_current(self) -> bool:
+        """Whether the function is still made of the same code and defaults."""
+        now = self.function.__code__, self.function.__defaults__, self.function.__kwdefaults__
+        return all(a is b for a, b in zip(now, (self.code, *self.defaults), strict=True))
+
+    def guarded(self, steps: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The steps, and those that say the same of a call."""
+        n = len(steps)
+        names = ("__code__", "__defaults__", "__kwdefaults__")
+        made = [(("root", self.function), ("any",))]
+        for name, value in zip(names, (self.code, *self.defaults), strict=True):
+            made.append((("attr", n, name), ("is", value)))  # type: ignore[arg-type]
+        if is_model(self.owner.function):
+            cls = type(self.owner.function)
+            made.append((("root", cls), ("any",)))
+            step = (("attr", n + len(made) - 1, "__call__"), ("is", self.function))
+            made.append(step)  # type: ignore[arg-type]
+        return (*steps, *made)
+
+    def breaks(self) -> list[str]:
+        """Lines and reasons of what stays Python, in the order in which they were met."""
+        found = [*self.first, *self.marks.python.values(), *self.marks.names.values()]
+        return list(dict.fromkeys(found))
+
+    def learn(self, error: NotCaptured, body: list[ast.stmt]) -> bool:
+        """Mark what made the trace of these statements fail; False when nothing there did, or when
+        NumPy's own error is on its way.
+        """
+        with self.lock:
+            filename = self.code.co_filename
+            if error.__cause__ is not None and not is_caught(error, self.tree.body, filename):
+                return False
+            return self.marks.learn(error, body, filename)
+
+    def recut(self) -> None:
+        """Cut the whole function by the marks that there are now, for the calls to come."""
+        with self.lock:
+            before, self.segments = self.segments, {}
+            made = self.made(self.tree, self.function, before)
+            self.owner.broken = _put_in_place(self.owner.function, made)
+
+    def made(
+        self,
+        tree: Definition,
+        function: types.FunctionType,
+        known: Mapping[str, SegmentJitted] = MappingProxyType({}),
+    ) -> types.FunctionType | None:
+        """`function` cut; None when nothing in it is compiled."""
+        with self.lock:
+            parts = cut(tree, function.__code__, function.__globals__, self.marks)
+            if not parts.segments and not self.marks.through:
+                return None
+            cells: dict[str, Any] = {s.name: self._segment(s, known) for s in parts.segments}
+            cells[THROUGH] = self.compiled_helper
+            cut_function = _function(parts.node, function, cells)
+            cut_function.__defaults__ = function.__defaults__
+            cut_function.__kwdefaults__ = function.__kwdefaults__
+            return cut_function
+
+    def _segment(self, segment: Segment, known: Mapping[str, SegmentJitted]) -> SegmentJitted:
+        """The compiled form of a segment: the same as before where it is the same code."""
+        text = ast.dump(segment.node, include_attributes=True)
+        if text not in self.segments:
+            found = known.get(text)
+            if found is None:
+                found = SegmentJitted(self, segment.node)
+            self.segments[text] = found
+        return self.segments[text]
+
+    def compiled_helper(self, callee: Any) -> Any:
+        """The compiled form of a function of the user's that a Python statement calls."""
+        is_method = type(callee) is types.MethodType
+        function = callee.__func__ if is_method else callee
+        if type(function) is not types.FunctionType:
+            return callee
+        made = self.helpers.get(function)
+        if made is None:
+            if not _is_lasting(function, type(callee.__self__) if is_method else None):
+                return callee
+            made = self.helpers[function] = Jitted(function, self.options)
+            made.is_silent = True
+        return types.MethodType(made, callee.__self__) if is_method else made
+
+
+class SegmentJitted(Jitted):
+    """A segment; what fails in it is learned for the function that it is part of."""
+
+    def __init__(self, of: Parts, node: ast.FunctionDef) -> None:
+        super().__init__(_function(node, of.function, {}), of.options)
+        self.is_silent = True
+        self.of = of
+        self.node = node
+        self.has_loop = any(isinstance(n, ast.For | ast.While) for n in ast.walk(node))
+
+    def capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
+        """Trace a call; NotCaptured also when there is too little to compile."""
+        captured = super().capture(args, kwargs)
+        if not (self.compiled or self.has_loop or is_worth(captured.graph)):
+            raise TooLittle("too little to compile")
+        return captured
+
+    def _cut(self, error: NotCaptured) -> None:
+        """Learn from the error; calls under way go on in parts of this segment."""
+        of = self.of
+        with of.lock:
+            if not self._learned(error):
+                return
+            of.recut()
+            text = ast.dump(self.node, include_attributes=True)
+            self.broken = of.made(self.node, self.function)
+            if of.segments.get(text) is self:
+                # the marks have changed nothing
+                of.marks.give_up(self.node.body)
+                of.recut()
+                self.broken = None
+
+    def _learned(self, error: NotCaptured) -> bool:
+        marks, body = self.of.marks, self.node.body
+        if isinstance(error, TooLittle):
+            marks.drop(body)
+            return True
+        if error.argument is not None:
+            name, value = error.argument
+            if not isinstance(value, np.ndarray):
+                marks.names.setdefault(self.node.args.args[name].arg, str(error))
+            return not isinstance(value, np.ndarray)
+        if self.of.learn(error, body):
+            return True
+        return error.__cause__ is None and marks.divide(body, str(error))
+
+
+class TooLittle(NotCaptured):
+    """A segment that does not pay for its call."""
+
+
+def cut_apart(jitted: Jitted, error: NotCaptured) -> None:
+    """Set `jitted.broken` after a trace of it has failed; leave it None where the function has no
+    verified source, looks at its own frame, or fails by its arguments alone.
+    """
+    parts = jitted.parts
+    if parts is None or not parts.is_current():
+        jitted.parts = jitted.broken = None
+        parts = _parts_of(jitted)
+    if parts is None or error.argument is not None:
+        return
+    if parts.learn(error, parts.tree.body) or (error.__cause__ is None and jitted.broken is None):
+        jitted.parts = parts
+        parts.first = parts.first or [str(error)]
+        parts.recut()
+
+
+def _parts_of(jitted: Jitted) -> Parts | None:
+    if jitted.original is not jitted.function:
+        return None  # a gradient, or a call on a device
+    function = _inside(jitted.function)
+    if function is None or _looks_at_itself(function.__code__):
+        return None
+    tree = function_tree(function.__code__)
+    return Parts(jitted, function, tree) if tree is not None else None
+
+
+def _inside(function: Any) -> types.FunctionType | None:
+    """The Python function that a callable runs."""
+    if isinstance(function, functools.partial):
+        return _inside(function.func)
+    if isinstance(function, types.MethodType):
+        return _inside(function.__func__)
+    if is_model(function):
+        return _inside(type(function).__call__)
+    return function if type(function) is types.FunctionType else None
+
+
+def _put_in_place(function: Any, made: types.FunctionType | None) -> Any:
+    """The callable with `made` in place of the Python function that it runs."""
+    if made is None or type(function) is types.FunctionType:
+        return made
+    if isinstance(function, functools.partial):
+        inner = _put_in_place(function.func, made)
+        return functools.partial(inner, *function.args, **function.keywords)
+    owner = function.__self__ if isinstance(function, types.MethodType) else function
+    return types.MethodType(made, owner)
+
+
+def _looks_at_itself(code: types.CodeType) -> bool:
+    """Whether the function may ask for its own local variables or frame."""
+    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    return not _FRAMES.isdisjoint(code.co_names) or any(map(_looks_at_itself, inner))
+
+
+def _is_lasting(function: types.FunctionType, cls: type | None) -> bool:
+    """Whether a function is one of the user's that is there again at the next call, by the same
+    name.
+    """
+    if function.__code__.co_filename.startswith(_LIBRARIES):
+        return False
+    name = function.__name__
+    if cls is not None:
+        return any(vars(base).get(name) is function for base in cls.__mro__)
+    return function.__globals__.get(name) is function
+
+
+def is_worth(graph: Graph) -> bool:
+    """Whether a compiled graph does more than the call of it costs."""
+    numbers = 0
+    for n in graph.nodes:
+        if n.op.kind in CONTROL:
+            return True
+        if n.op.kind not in _MOVING:
+            if n.shape or any(a.shape for a in n.args):
+                return True
+            numbers += 1
+    return numbers >= FEWEST_OF_NUMBERS
+
+
+def _function(
+    node: Definition, like: types.FunctionType, cells: dict[str, Any]
+) -> types.FunctionType:
+    """The function of a tree over the globals and closure of `like`, with further cells."""
+    code = compile_function(node, like.__code__, cells=tuple(cells))
+    own = dict(zip(like.__code__.co_freevars, like.__closure__ or (), strict=True))
+    closure = tuple(
+        own[name] if name in own else types.CellType(cells[name]) for name in code.co_freevars
+    )
+    made = types.FunctionType(code, like.__globals__, like.__name__, None, closure)
+    made.__qualname__, made.__module__ = like.__qualname__, like.__module__
+    return made
+
+
+def _definition(tree: Function) -> Definition:
+    """The tree of a function, a lambda's as that of one with a return statement."""
+    if not isinstance(tree, ast.Lambda):
+        return tree
+    body: list[ast.stmt] = [ast.copy_location(ast.Return(tree.body), tree.body)]
+    node = ast.FunctionDef(
+        name="<lambda>", args=tree.args, body=body, decorator_list=[], type_params=[]
+    )
+    return ast.copy_location(node, tree)
