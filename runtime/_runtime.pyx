@@ -23,6 +23,7 @@ import numpy
 
 include "declarations.pxi"
 include "services.pxi"
+include "device.pxi"
 include "entry.pxi"
 include "dispatcher.pxi"
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "device.h"
 #include "numpy_api.h"
 #include "pool.h"
 
@@ -14,6 +15,38 @@ namespace {
 constexpr npjit_int64 pooled_from = 4096;
 
 PyArrayObject* as_array(PyObject* object) { return reinterpret_cast<PyArrayObject*>(object); }
+
+// The geometry of an array; strides count bytes.
+struct Form {
+  int ndim;
+  const npy_intp* extents;
+  const npy_intp* strides;
+  npjit_int64 itemsize;
+  bool c_order;
+};
+
+Form form_of(PyArrayObject* array) {
+  return {PyArray_NDIM(array), PyArray_DIMS(array), PyArray_STRIDES(array), PyArray_ITEMSIZE(array),
+          PyArray_IS_C_CONTIGUOUS(array) != 0};
+}
+
+// As NumPy's flag: axes of extent 1 do not count, and empty arrays are contiguous.
+bool is_c_order(const SeenArray& seen) {
+  npjit_int64 wanted = seen.itemsize;
+  bool in_order = true;
+  for (int axis = seen.ndim - 1; axis >= 0; --axis) {
+    if (seen.extents[axis] == 0) {
+      return true;
+    }
+    in_order = in_order && (seen.extents[axis] == 1 || seen.strides[axis] == wanted);
+    wanted *= seen.extents[axis];
+  }
+  return in_order;
+}
+
+Form form_of(const SeenArray& seen) {
+  return {seen.ndim, seen.extents, seen.strides, seen.itemsize, is_c_order(seen)};
+}
 
 void* handler_malloc(void*, std::size_t bytes) { return pool::allocate(bytes); }
 
@@ -53,11 +86,11 @@ char stride_class(npjit_int64 extent, npjit_int64 stride, npjit_int64 itemsize) 
   return stride == itemsize ? '1' : 'p';
 }
 
-std::string order_text(PyArrayObject* array) {
-  const npy_intp* extents = PyArray_DIMS(array);
-  const npy_intp* strides = PyArray_STRIDES(array);
+std::string order_text(const Form& form) {
+  const npy_intp* extents = form.extents;
+  const npy_intp* strides = form.strides;
   std::vector<int> axes;
-  for (int axis = 0; axis < PyArray_NDIM(array); ++axis) {
+  for (int axis = 0; axis < form.ndim; ++axis) {
     if (extents[axis] > 1) {
       axes.push_back(axis);
     }
@@ -81,19 +114,28 @@ std::string order_text(PyArrayObject* array) {
   return text + '|' + merging;
 }
 
-bool layout_matches(PyArrayObject* array, const Layout& layout) {
-  const bool c_order = PyArray_IS_C_CONTIGUOUS(array);
-  if (layout.c_order || c_order) {
-    return layout.c_order == c_order;
+bool layout_matches(const Form& form, const Layout& layout) {
+  if (layout.c_order || form.c_order) {
+    return layout.c_order == form.c_order;
   }
-  const npjit_int64 itemsize = PyArray_ITEMSIZE(array);
-  for (int axis = 0; axis < PyArray_NDIM(array); ++axis) {
-    const npjit_int64 stride = PyArray_STRIDE(array, axis);
-    if (stride_class(PyArray_DIM(array, axis), stride, itemsize) != layout.classes[axis]) {
+  for (int axis = 0; axis < form.ndim; ++axis) {
+    const char found = stride_class(form.extents[axis], form.strides[axis], form.itemsize);
+    if (found != layout.classes[axis]) {
       return false;
     }
   }
-  return layout.order.empty() || order_text(array) == layout.order;
+  return layout.order.empty() || order_text(form) == layout.order;
+}
+
+bool extents_match(const npy_intp* extents, const std::vector<npjit_int64>& wanted) {
+  for (std::size_t axis = 0; axis < wanted.size(); ++axis) {
+    const npjit_int64 extent = extents[axis];
+    if (wanted[axis] >= 0 ? extent != wanted[axis]
+                          : wanted[axis] == ArrayGuard::at_least_two && extent < 2) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -138,7 +180,7 @@ Layout layout_of(PyObject* object) {
                                    PyArray_ITEMSIZE(array));
   }
   if (PyArray_NDIM(array) > 1) {
-    layout.order = order_text(array);
+    layout.order = order_text(form_of(array));
   }
   return layout;
 }
@@ -153,14 +195,16 @@ bool ArrayGuard::matches(PyObject* object) const {
       (writeable && !PyArray_ISWRITEABLE(array))) {
     return false;
   }
-  const npy_intp* shape = PyArray_DIMS(array);
-  for (int axis = 0; axis < ndim; ++axis) {
-    const npjit_int64 wanted = extents[axis];
-    if (wanted >= 0 ? shape[axis] != wanted : wanted == at_least_two && shape[axis] < 2) {
-      return false;
-    }
+  return extents_match(PyArray_DIMS(array), extents) && layout_matches(form_of(array), layout) &&
+         (layout.c_order || is_plain_array(object));
+}
+
+bool ArrayGuard::matches(const SeenArray& seen) const {
+  if (seen.dtype != dtype || seen.ndim != static_cast<int>(extents.size()) ||
+      seen.device != device || !extents_match(seen.extents, extents)) {
+    return false;
   }
-  return layout_matches(array, layout) && (layout.c_order || is_plain_array(object));
+  return layout_matches(form_of(seen), layout);
 }
 
 int array_dtype(PyObject* array) { return PyArray_TYPE(as_array(array)); }
@@ -185,20 +229,30 @@ npjit_int64* pack_array(PyObject* object, npjit_int64* words) {
   return words + 2 * ndim;
 }
 
+npjit_int64* pack_array(const SeenArray& seen, npjit_int64* words) {
+  *words++ = reinterpret_cast<npjit_int64>(seen.data);
+  for (int axis = 0; axis < seen.ndim; ++axis) {
+    words[axis] = seen.extents[axis];
+    words[seen.ndim + axis] = seen.strides[axis] / seen.itemsize;
+  }
+  return words + 2 * seen.ndim;
+}
+
 bool arrays_overlap(PyObject* first, PyObject* second) {
   char* low[2];
   char* high[2];
   PyObject* const pair[2] = {first, second};
   for (int k = 0; k < 2; ++k) {
-    PyArrayObject* array = as_array(pair[k]);
-    low[k] = PyArray_BYTES(array);
-    high[k] = low[k] + PyArray_ITEMSIZE(array);
-    for (int axis = 0; axis < PyArray_NDIM(array); ++axis) {
-      const npy_intp extent = PyArray_DIM(array, axis);
-      if (extent == 0) {
+    SeenArray seen;
+    const bool on_device = see_array(pair[k], seen);
+    const Form form = on_device ? form_of(seen) : form_of(as_array(pair[k]));
+    low[k] = on_device ? seen.data : array_data(pair[k]);
+    high[k] = low[k] + form.itemsize;
+    for (int axis = 0; axis < form.ndim; ++axis) {
+      if (form.extents[axis] == 0) {
         return false;
       }
-      const npy_intp reach = (extent - 1) * PyArray_STRIDE(array, axis);
+      const npy_intp reach = (form.extents[axis] - 1) * form.strides[axis];
       (reach < 0 ? low[k] : high[k]) += reach;
     }
   }
@@ -207,8 +261,8 @@ bool arrays_overlap(PyObject* first, PyObject* second) {
 
 PyObject* fresh_array(int dtype, int ndim, const npjit_int64* extents, const int* order) {
   PyArray_Descr* descr = PyArray_DescrFromType(dtype);
-  npy_intp shape[NPY_MAXDIMS];
-  npy_intp strides[NPY_MAXDIMS];
+  npy_intp shape[max_axes];
+  npy_intp strides[max_axes];
   std::copy(extents, extents + ndim, shape);
   npy_intp bytes = PyDataType_ELSIZE(descr);
   bool empty = false;
@@ -249,8 +303,8 @@ PyObject* view_of(PyObject* base, int dtype, int ndim, bool writeable,
                   const npjit_int64* description) {
   PyArray_Descr* descr = PyArray_DescrFromType(dtype);
   const npy_intp itemsize = PyDataType_ELSIZE(descr);
-  npy_intp shape[NPY_MAXDIMS];
-  npy_intp strides[NPY_MAXDIMS];
+  npy_intp shape[max_axes];
+  npy_intp strides[max_axes];
   for (int axis = 0; axis < ndim; ++axis) {
     shape[axis] = description[1 + axis];
     strides[axis] = description[1 + ndim + axis] * itemsize;
@@ -273,8 +327,8 @@ PyObject* view_of(PyObject* base, int dtype, int ndim, bool writeable,
 PyObject* array_over(const npjit_array& memory, bool writeable) {
   PyArray_Descr* descr = PyArray_DescrFromType(memory.dtype);
   const npy_intp itemsize = PyDataType_ELSIZE(descr);
-  npy_intp shape[NPY_MAXDIMS];
-  npy_intp strides[NPY_MAXDIMS];
+  npy_intp shape[max_axes];
+  npy_intp strides[max_axes];
   for (int axis = 0; axis < memory.ndim; ++axis) {
     shape[axis] = memory.shape[axis];
     strides[axis] = memory.strides[axis] * itemsize;

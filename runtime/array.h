@@ -22,6 +22,9 @@
 
 namespace npjit {
 
+// No array has more axes.
+constexpr int max_axes = 64;
+
 // Imports NumPy's C API; -1 with an exception set when that fails.
 int import_numpy();
 
@@ -40,6 +43,8 @@ struct Layout {
 // For plain arrays.
 Layout layout_of(PyObject* array);
 
+struct SeenArray;
+
 // What the "array" check demands.
 struct ArrayGuard {
   static constexpr npjit_int64 at_least_two = -1;
@@ -47,10 +52,13 @@ struct ArrayGuard {
 
   int dtype = 0;
   bool writeable = false;
+  int device = -1;  // the number of the GPU where the array lives; -1: the CPU
   std::vector<npjit_int64> extents;
   Layout layout;
 
   bool matches(PyObject* object) const;
+  // Of an array on the GPU `device`.
+  bool matches(const SeenArray& seen) const;
 };
 
 int array_dtype(PyObject* array);
@@ -60,6 +68,7 @@ npjit_int64 array_bytes(PyObject* array);
 
 // Writes data pointer, extents, strides in elements; returns the next free word.
 npjit_int64* pack_array(PyObject* array, npjit_int64* words);
+npjit_int64* pack_array(const SeenArray& seen, npjit_int64* words);
 
 // Whether the address ranges of two arrays have a byte in common.
 bool arrays_overlap(PyObject* first, PyObject* second);

@@ -3,6 +3,7 @@
 from cpython.object cimport PyObject
 from libcpp cimport bool as cbool
 from libcpp.string cimport string
+from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
 
@@ -66,6 +67,7 @@ cdef extern from "array.h" namespace "npjit":
     cdef cppclass ArrayGuard:
         int dtype
         cbool writeable
+        int device
         vector[npjit_int64] extents
         Layout layout
     int array_dtype(object array)
@@ -83,7 +85,7 @@ cdef extern from "step.h" namespace "npjit":
         argument, root, attribute, item, global_name, cell, defaults, kwdefaults
     cdef enum class Check(unsigned char):
         anything, absent, identity, equal, exact_type
-        sequence, mapping, array, python_scalar, numpy_scalar
+        sequence, mapping, array, device_array, python_scalar, numpy_scalar
     cdef cppclass Step:
         Fetch fetch
         Check check
@@ -113,9 +115,72 @@ cdef extern from "tree.h" namespace "npjit":
         vector[Tree] children
 
 
+cdef extern from "driver.h" namespace "npjit":
+    const int driver_function_count
+    const char* const driver_function_names[]
+    void set_driver_functions "npjit::set_driver"(void** functions)
+
+
+cdef extern from "device.h" namespace "npjit":
+    void register_device "npjit::set_device_interface"(PyObject* type, PyObject* stream)
+    object _header "npjit::header_of"(object array)
+    cbool is_device_type "npjit::is_device_array"(object array)
+    cbool current_stream(void** stream) except False
+
+
+cdef extern from "tape.h" namespace "npjit":
+    cdef cppclass Launch:
+        void* function
+        unsigned grid_x, grid_y, block
+        int first, words
+        PyObject* label
+    cdef cppclass Patch:
+        int word, base
+        npjit_int64 offset
+    cdef cppclass Piece:
+        vector[Launch] launches
+        PyObject* host
+    cdef cppclass TapeParts "npjit::Tape":
+        vector[npjit_int64] words
+        vector[Patch] patches
+        vector[Piece] pieces
+        void settle()
+    cdef enum class Ran(int):
+        done, stopped, raised, no_memory
+    Ran run_tape(TapeParts& tape, npjit_int64* bases, int count, void* stream, npjit_int64 times)
+
+
+cdef extern from "device_plan.h" namespace "npjit":
+    cdef enum class Word(unsigned char):
+        size, address, number
+    cdef cppclass Made:
+        PyObject* make
+        PyObject* arguments
+    cdef cppclass KeptSlots "std::array<npjit::KeptArray, 2>":
+        pass
+    cdef cppclass Kept:
+        vector[KeptSlots] results
+    cdef cppclass Instance:
+        PyObject* owner
+        vector[Made] results
+        npjit_int64 memory, arena, counters
+        TapeParts* tape
+        Kept kept
+    cdef cppclass DevicePlanParts "npjit::DevicePlan":
+        int device
+        vector[Word] words
+        vector[int] bases
+        PyObject* prepare
+        PyObject* allocate
+        PyObject* counters
+        cbool keeps
+        unordered_map[string, Instance*] instances
+    void drop_kept(Instance& instance)
+
+
 cdef extern from "entry.h" namespace "npjit":
     cdef enum class Result(unsigned char):
-        array, numpy_scalar, python_scalar, alias, input
+        array, numpy_scalar, python_scalar, alias, input, device
     cdef cppclass Output:
         Result result
         char kind
@@ -136,6 +201,7 @@ cdef extern from "entry.h" namespace "npjit":
         Functions native
         PyObject* callable
         PyObject* fits
+        DevicePlanParts* device
         npjit_int64 release_bytes
     void count_words(CompiledEntry& entry)
     cdef enum class Outcome(int):

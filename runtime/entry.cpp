@@ -91,6 +91,7 @@ class Run {
   PyObject* list_inputs();
   Outcome check_sizes(int* detail);
   Outcome run_native(int* detail);
+  Outcome run_device(int* detail);
   Outcome run_callable(int* detail);
   bool allocate_outputs();
   bool finish_outputs();
@@ -98,6 +99,7 @@ class Run {
 
   const Entry& entry_;
   const Call& call_;
+  Instance* instance_ = nullptr;
   References objects_;
   Buffer<npjit_int64, 48> in_;
   Buffer<npjit_int64, 24> out_;
@@ -118,6 +120,9 @@ Outcome Run::match(int* detail) {
       *detail = number;
       return guarded == Guarded::raised ? Outcome::raised : Outcome::no_match;
     }
+    if (entry_.steps[number].check == Check::device_array && entry_.steps[number].word >= 0) {
+      pack_array(last_seen(), in_.data() + entry_.steps[number].word);
+    }
   }
   if (!relations_hold()) {
     *detail = memory_overlap;
@@ -130,7 +135,12 @@ Outcome Run::match(int* detail) {
       return Outcome::no_match;
     }
   }
-  return entry_.fits != nullptr ? check_sizes(detail) : Outcome::done;
+  if (entry_.device != nullptr) {
+    pack_inputs();
+    instance_ = find_instance(*entry_.device, in_.data());
+  }
+  // the sizes of an instance have been checked
+  return entry_.fits != nullptr && instance_ == nullptr ? check_sizes(detail) : Outcome::done;
 }
 
 // A new list of the inputs, or null with an exception set.
@@ -173,6 +183,8 @@ void Run::pack_inputs() {
     const Step& step = entry_.steps[number];
     if (step.check == Check::array) {
       words = pack_array(objects_[number], words);
+    } else if (step.check == Check::device_array) {
+      words += 1 + 2 * step.array.extents.size();  // written when the guard saw it
     } else if (step.check == Check::python_scalar) {
       words = pack_python_scalar(objects_[number], step.kind, words);
     } else {
@@ -309,11 +321,44 @@ Outcome Run::run_callable(int* detail) {
   return Outcome::done;
 }
 
+// By the instance for these sizes; where it has no tape, and where memory is short, by Python.
+Outcome Run::run_device(int* detail) {
+  if (instance_ == nullptr) {
+    PyObject* inputs = list_inputs();
+    instance_ = inputs != nullptr ? prepare_instance(*entry_.device, inputs, in_.data()) : nullptr;
+    Py_XDECREF(inputs);
+    if (instance_ == nullptr) {
+      return Outcome::raised;
+    }
+  }
+  if (instance_->tape == nullptr) {
+    return run_callable(detail);
+  }
+  References made(instance_->results.size());
+  PyObject* owner = Py_NewRef(instance_->owner);
+  const Ran ran = run_instance(*entry_.device, *instance_, in_.data(), made.data());
+  Py_DECREF(owner);
+  if (ran == Ran::no_memory) {
+    PyErr_Clear();
+    return run_callable(detail);
+  }
+  *detail = 1;
+  for (std::size_t k = 0; k < entry_.outputs.size() && ran == Ran::done; ++k) {
+    const Output& output = entry_.outputs[k];
+    PyObject* found = output.result == Result::input ? input(output.input) : made[output.input];
+    outputs_[k] = Py_NewRef(found);
+  }
+  return ran == Ran::done ? Outcome::done : ran == Ran::stopped ? Outcome::failed : Outcome::raised;
+}
+
 Outcome Run::answer(PyObject** result, int* detail) {
   if (entry_.native.run == nullptr && entry_.callable == nullptr) {
     return Outcome::original;
   }
-  const Outcome outcome = entry_.callable != nullptr ? run_callable(detail) : run_native(detail);
+  const bool on_device = entry_.device != nullptr && is_current(*entry_.device);
+  const Outcome outcome = on_device                    ? run_device(detail)
+                          : entry_.callable != nullptr ? run_callable(detail)
+                                                       : run_native(detail);
   if (outcome != Outcome::done) {
     return outcome;
   }
@@ -326,8 +371,9 @@ Outcome Run::answer(PyObject** result, int* detail) {
 void count_words(Entry& entry) {
   entry.in_words = 0;
   for (const int number : entry.inputs) {
-    const Step& step = entry.steps[number];
-    if (step.check == Check::array) {
+    Step& step = entry.steps[number];
+    step.word = static_cast<int>(entry.in_words);
+    if (step.is_array()) {
       entry.in_words += 1 + 2 * static_cast<npjit_int64>(step.array.extents.size());
     } else {
       const bool two =

@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "device_plan.h"
 #include "object.h"
 #include "step.h"
 #include "tree.h"
@@ -19,6 +20,7 @@ enum class Result : unsigned char {
   python_scalar,  // of `kind`
   alias,          // a view of input `input`, of `dtype` and `ndim`
   input,          // the object of input `input`
+  device,         // result number `input` of a plan on a GPU
 };
 
 struct Output {
@@ -50,6 +52,7 @@ struct Entry {
   Functions native;               // null functions when `callable` runs instead
   PyObject* callable = nullptr;   // of mode "numpy" when null as well
   PyObject* fits = nullptr;       // the callable's size guard, or null
+  DevicePlan* device = nullptr;   // runs in place of the callable where it knows the sizes
   npjit_int64 release_bytes = 0;  // the GIL is released when a call touches at least so many
 
   // Known from the above; count_words() sets them.

@@ -18,10 +18,12 @@ cdef class Entry:
     native         NativeObject to run
     call           or a callable: list of the input objects -> list with one object per output that
                    is not of kind "input", each as the caller is to see it; None if a check fails
+    device         DevicePlan beside `call`, which then answers what it cannot
     fits           beside `call`: the same list -> whether its sizes pass the graph's guards
     inputs         numbers of the steps whose objects are the inputs, in order
     outputs        ("array", dtype, ndim, perm or None) | ("npscalar", dtype) | ("python", "fibc")
                    | ("alias", input, dtype, ndim, writeable) | ("input", input)
+                   | ("device", result of the device plan)
     tree           ("leaf", output) | ("const", obj) | ("step", number) | ("tuple" | "list", trees)
                    | ("namedtuple", cls, trees) | ("dict", cls, keys, trees)
                    | ("applied", function, trees)
@@ -38,6 +40,7 @@ cdef class Entry:
     check: ("any",) | ("absent",) | ("is", obj) | ("equal", value) | ("type", cls)
            | ("seq", cls, length) | ("dict", cls, keys)
            | ("array", dtype, ndim, extents, layout, writeable)
+           | ("device", dtype, ndim, extents, layout, the GPU's number)
            | ("scalar", "f" | "i" | "b" | "c") | ("npscalar", dtype)
     Extents: exact, or -1 for two or more, or -2 for any. Layout: as describe_array gives it;
     without its order text, any order and any merging of axes will do.
@@ -48,6 +51,7 @@ cdef class Entry:
     cdef int _mode
     cdef readonly object native
     cdef readonly object call
+    cdef readonly DevicePlan device
     cdef public object on_check
 
     def __init__(
@@ -62,6 +66,7 @@ cdef class Entry:
         tree,
         native=None,
         call=None,
+        device=None,
         fits=None,
         disjoint=(),
         on_check=None,
@@ -93,6 +98,9 @@ cdef class Entry:
             self._compiled.callable = <PyObject*>call
             if fits is not None:
                 self._compiled.fits = self._keep(fits)
+            if device is not None:
+                self.device = device
+                self._compiled.device = &self.device._parts
         count_words(self._compiled)
 
     @property
@@ -185,6 +193,10 @@ cdef class Entry:
         elif kind == "array":
             step.check = Check.array
             _fill_array(step.array, check[1], check[2], check[3], check[4], check[5])
+        elif kind == "device":
+            step.check = Check.device_array
+            step.array.device = check[5]
+            _fill_array(step.array, check[1], check[2], check[3], check[4], False)
         else:
             raise KeyError(kind)
         return 0
@@ -192,14 +204,16 @@ cdef class Entry:
     cdef int _add_input(self, object number) except -1:
         cdef int place = _number(number, self._compiled.steps.size(), "step")
         cdef Check check = self._compiled.steps[place].check
-        if check not in (Check.array, Check.python_scalar, Check.numpy_scalar):
+        scalars = (Check.python_scalar, Check.numpy_scalar)
+        if check not in (Check.array, Check.device_array, *scalars):
             raise ValueError(f"input step {place} is checked as neither array nor scalar")
         self._compiled.inputs.push_back(place)
         return 0
 
     cdef int _array_input(self, object number) except -1:
         cdef int place = _number(number, self._compiled.inputs.size(), "input")
-        if self._compiled.steps[self._compiled.inputs[place]].check != Check.array:
+        cdef Check check = self._compiled.steps[self._compiled.inputs[place]].check
+        if check != Check.array and check != Check.device_array:
             raise ValueError(f"input {place} is no array")
         return place
 
@@ -237,6 +251,9 @@ cdef class Entry:
             output.input = self._array_input(number)
             output.dtype = _dtype_number(dtype)
             output.ndim = _number(ndim, 65, "ndim")
+        elif kind == "device":
+            output.result = Result.device
+            output.input = _number(spec[1], 2**31, "result")
         elif kind == "input":
             output.result = Result.input
             output.input = _number(spec[1], self._compiled.inputs.size(), "input")

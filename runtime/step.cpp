@@ -1,9 +1,12 @@
 #include "step.h"
 
+#include "device.h"
 #include "scalar.h"
 
 namespace npjit {
 namespace {
+
+thread_local SeenArray seen;
 
 // The object, or null without an exception when there is none.
 PyObject* dict_value(PyObject* dict, PyObject* key) {
@@ -105,6 +108,8 @@ int check(const Step& step, PyObject* object) {
       return typed ? has_keys(object, step.keys) : 0;
     case Check::array:
       return step.array.matches(object);
+    case Check::device_array:
+      return see_array(object, seen) && step.array.matches(seen);
     case Check::python_scalar:
       break;
   }
@@ -123,6 +128,8 @@ Guarded no_match() {
 }
 
 }  // namespace
+
+const SeenArray& last_seen() { return seen; }
 
 Guarded guard(const Step& step, const Call& call, PyObject** objects, int number) {
   objects[number] = fetch(step, call, objects);

@@ -32,6 +32,7 @@ enum class Check : unsigned char {
   sequence,       // of exactly that type, with `length` items
   mapping,        // a dict of exactly that type with the keys `keys` in that order
   array,          // `array` matches
+  device_array,   // the same on a GPU
   python_scalar,  // of `kind`
   numpy_scalar,   // of exactly the type `expected`, the scalar type of `dtype`
 };
@@ -51,6 +52,9 @@ struct Step {
   PyObject* expected = nullptr;
   PyObject* keys = nullptr;
   ArrayGuard array;
+  int word = -1;  // of an input: where its words begin
+
+  bool is_array() const { return check == Check::array || check == Check::device_array; }
 };
 
 // A call as vectorcall hands it over.
@@ -64,8 +68,10 @@ enum class Guarded { yes, no, raised };
 
 // Fetches the step's object into objects[number] (a new reference, null if there is none) and
 // checks it. Steps before `number` have been fetched. An Exception that a fetch or a comparison
-// raises means no; anything else, KeyboardInterrupt say, is left set.
+// raises means no; anything else, KeyboardInterrupt say, is left set. A device array that passes is
+// described by last_seen() until this thread's next guard.
 Guarded guard(const Step& step, const Call& call, PyObject** objects, int number);
+const SeenArray& last_seen();
 
 }  // namespace npjit
 #endif

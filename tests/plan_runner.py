@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from npjit.codegen.cpp import print_cpp
+from npjit.codegen.cpp_parts import print_parts
 from npjit.codegen.toolchain import compile_object, find_compiler
 from npjit.core.op import Kind, Literal, Op, Reduction
 from npjit.core.size import Size, Var, var
@@ -266,12 +266,17 @@ class CheckFailed(Exception):
 
 
 def run(
-    plan: Plan, *inputs: Any, threads: int = 1, blas: bool | Callable[[int], object] = False
+    plan: Plan,
+    *inputs: Any,
+    threads: int = 1,
+    blas: bool | Callable[[int], object] = False,
+    most: int = 1,
 ) -> list[np.ndarray[Any, Any]]:
-    """The plan's fresh outputs for these inputs."""
+    """The plan's fresh outputs for these inputs, compiled as at most `most` units."""
     compiler = find_compiler()
     assert compiler is not None
-    library = _load(str(compile_object(print_cpp(plan, compiler), compiler=compiler)))
+    units = print_parts(plan, compiler, most)
+    library = _load(str(compile_object(*units, compiler=compiler)))
     given = words(inputs)
     out = (_I64 * 64)()
     code = library.npjit_prepare(given, out)

@@ -127,6 +127,47 @@ def test_updates_that_read_each_other_stay_apart() -> None:
     r.compare(graph_of(exchange, u, v, 4), [u, v, np.asarray(4)])
 
 
+def test_parts_of_a_joined_array_are_stored_by_one_kernel() -> None:
+    def butterfly(x: Any) -> Any:
+        even, odd = x[: len(x) // 2], np.exp(x[len(x) // 2 :])
+        y = np.concatenate((even + odd, even - odd))
+        return y[::-1] * y
+
+    plan = plan_of(butterfly, rng.random(30))
+    assert count(plan, Launch) == 2
+    assert len(plan.kernels[0].buffers) == 2
+    r.compare(graph_of(butterfly, rng.random(30)), [rng.random(30)])
+
+
+def test_joined_parts_that_cost_little_are_not_stored() -> None:
+    def turned(x: Any) -> Any:
+        return np.roll(x, 1) + np.roll(x, -1)
+
+    plan = plan_of(turned, rng.random(30))
+    assert count(plan, Launch) == 1
+    assert plan.arena == 0
+
+
+def test_an_array_is_filled_unless_all_of_it_is_stored_to() -> None:
+    def whole(x: Any) -> Any:
+        y = np.zeros((2, 20))
+        y[0] = np.sin(x)
+        y[1] = np.cos(x)
+        return y
+
+    def partly(x: Any) -> Any:
+        y = np.zeros((2, 20))
+        y[0] = np.sin(x)
+        y[1, 1:] = np.cos(x[1:])
+        return y
+
+    x = rng.random(20)
+    for f, fills in ((whole, 0), (partly, 1)):
+        kernels = plan_of(f, x).kernels
+        assert sum(all(b.role == "out" for b in k.buffers) for k in kernels) == fills
+        np.testing.assert_allclose(npjit.jit(f)(x), f(x), rtol=1e-15)
+
+
 def test_computed_indices_are_variables_of_the_plan() -> None:
     plan = plan_of(PROGRAMS["histogram"][0], np.zeros(30), np.arange(20))
     assert count(plan, Bind) == 1
@@ -141,6 +182,67 @@ def test_what_checks_find_before_the_first_write_needs_no_copy() -> None:
     plan = plan_of(shift, np.zeros(30), 1, np.arange(20))
     assert count(plan, Check) == 1
     assert plan.saves == ()
+
+
+def test_a_check_of_fixed_numbers_stands_in_front_of_its_loop() -> None:
+    def halve(x: Any, d: float, n: int) -> None:
+        for _ in range(n):
+            x /= x.sum() + 1.0 / d
+
+    x = rng.random(30)
+    plan = plan_of(halve, x, 2.0, 4)
+    assert count(plan, Check) == 1
+    assert plan.saves == ()
+    (loop,) = (s for s in plan.steps if isinstance(s, Loop))
+    assert not any(isinstance(s, Check) for s in loop.body)
+    for d, n in ((2.0, 3), (0.0, 0)):
+        want, got = x.copy(), x.copy()
+        halve(want, d, n)
+        npjit.jit(halve)(got, d, n)
+        np.testing.assert_allclose(got, want)
+
+
+def test_a_check_that_a_trip_decides_stays_in_its_loop() -> None:
+    def halve(x: Any, d: float, n: int) -> None:
+        for _ in range(n):
+            d = d - 1.0
+            x += 1.0 / d
+
+    plan = plan_of(halve, rng.random(30), 9.0, 4)
+    (loop,) = (s for s in plan.steps if isinstance(s, Loop))
+    assert any(isinstance(s, Check) for s in loop.body)
+    with pytest.raises(ZeroDivisionError):
+        npjit.jit(halve)(rng.random(30), 3.0, 4)
+
+
+def test_a_number_is_spread_over_an_array_inside_the_loop() -> None:
+    def drift(x: Any, c: float, n: int) -> Any:
+        y = np.full(x.shape, c)
+        for _ in range(n):
+            x = x * y + c
+        return x, y + x
+
+    x = rng.random((30, 40))
+    plan = plan_of(drift, x, 0.5, 3)
+    (loop,) = (s for s in plan.steps if isinstance(s, Loop))
+    (step,) = loop.body
+    assert isinstance(step, Launch)
+    assert sum(p.space != "local" for p in step.buffers) == 1
+    for got, want in zip(npjit.jit(drift)(x, 0.5, 3), drift(x, 0.5, 3), strict=True):
+        np.testing.assert_allclose(got, want)
+
+
+def test_a_row_that_the_loop_writes_is_not_spread_inside() -> None:
+    def pile(x: Any, n: int) -> Any:
+        wide = np.broadcast_to(x, (5, len(x))) * 1.0
+        for _ in range(n):
+            x += wide[1] + wide[3]
+        return wide
+
+    x = rng.random(30)
+    want, got = x.copy(), x.copy()
+    np.testing.assert_array_equal(npjit.jit(pile)(got, 3), pile(want, 3))
+    np.testing.assert_array_equal(got, want)
 
 
 def test_branches_and_open_loops_are_steps() -> None:

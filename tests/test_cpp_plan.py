@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from npjit.codegen.cpp import print_cpp
+from npjit.codegen.cpp_parts import print_parts
 from npjit.codegen.toolchain import compile_object, find_compiler
 from npjit.core.assume import Guard
 from npjit.core.size import floordiv, smax
@@ -112,7 +113,7 @@ def test_what_prepare_says() -> None:
     plan = Plan(specs, outputs, (), (), 8 * N[4] + 64, (), sources)
     compiler = find_compiler()
     assert compiler is not None
-    library = ctypes.CDLL(str(compile_object(print_cpp(plan, compiler), compiler=compiler)))
+    library = ctypes.CDLL(str(compile_object(print_cpp(plan, compiler.vector), compiler=compiler)))
     out = (ctypes.c_longlong * 16)()
     assert library.npjit_prepare(words([a, count]), out) == 0
     assert list(out[:6]) == [8 * 7 + 64, (3 - 10) // 4, 10, 20 * 2, 10, -1]
@@ -203,3 +204,26 @@ def test_every_layout_reaches_blas() -> None:
         plan = product("f8", order, batch=False)
         run(plan, stored(a, order[0]), stored(b, order[1]), blas=calls.append)
         assert calls == [0], order
+
+
+def test_a_long_plan_in_several_units_gives_the_same() -> None:
+    compiler = find_compiler()
+    assert compiler is not None
+    kernels = []
+    for number in range(60):
+        k = KernelBuilder([S[0]], (0,), [("f8", "inout")])
+        k.store(0, {0: 1}, k.apply(ADD, "f8", k.load(0, {0: 1}), k.const(float(number), "f8")))
+        kernels.append(k.kernel(1))
+    specs, sources = describe([np.zeros(9)])
+    out = Place("output", 0)
+    first = add_one().kernel(1)
+    steps = [Launch(0, (Place("input", 0), out), (), (N[0],))]
+    steps += [Launch(1 + i, (out,), (), (N[0],)) for i in range(60)]
+    outputs = (OutputSpec("fresh", F8, (N[0],)),)
+    plan = Plan(specs, outputs, (first, *kernels), tuple(steps), 0, (), sources)
+    assert len(print_parts(plan, compiler, 1)) == 1
+    units = print_parts(plan, compiler, 3)
+    assert len(units) == 3
+    assert sum("npjit_run(" in text.split("#endif")[-1] for text in units) == 1
+    (got,) = run(plan, np.arange(9.0), most=3)
+    np.testing.assert_array_equal(got, np.arange(9.0) + 1 + sum(range(60)))

@@ -141,7 +141,7 @@ def test_whole(style: str, dtype: str) -> None:
     rng = np.random.default_rng(3)
     k = whole_kernel(style, dtype)
     assert choose(k.kernel(2)) is Form.WHOLE
-    for shape in [(0, 5), (5, 0), (1, 1), (3, 17), (1, 1025), (701, 129)]:
+    for shape in [(0, 5), (5, 0), (1, 1), (3, 17), (2, 8300), (701, 129)]:
         x = sample(rng, shape, dtype, style)
         if has_value(style, x.size):
             plan = single(k, [x], [(result_dtype(style, dtype), ())], (N[0], N[1]))

@@ -150,6 +150,6 @@ def test_math_in_vector_loops(form: Form) -> None:
     compiler = find_compiler()
     if compiler is None or not {"sin", "cos", "expf"} <= compiler.vector:
         pytest.skip("needs a compiler with libmvec")
-    path = compile_object(print_cpp(PLANS[form](), compiler), compiler=compiler)
+    path = compile_object(print_cpp(PLANS[form](), compiler.vector), compiler=compiler)
     shown = subprocess.run(["objdump", "-d", path], capture_output=True, text=True, check=True)
     assert re.search(r"call.*_ZGV[bcde]N\d+v_(sin|expf)", shown.stdout)

@@ -69,6 +69,34 @@ def test_special_values(values: list[float]) -> None:
     assert compiled.cache_info()["numpy"] == 0
 
 
+def moving(kind: str) -> Any:
+    """Values whose mean moves much further than they spread, at different places."""
+    x = np.random.default_rng(0).standard_normal(9000)
+    if kind == "first":
+        x[0] = 1e5
+    elif kind == "ramp":
+        x += np.arange(9000) * 10.0
+    else:
+        x += {"step": [0, 1e4, 0], "scales": [1e4, 1e-4, 3], "far": [1e5] * 3}[kind][0]
+        x[4321:] += {"step": 1e4, "scales": -1e4, "far": 0}[kind]
+    return x
+
+
+@pytest.mark.parametrize("kind", ["first", "ramp", "step", "scales", "far"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_values_far_from_those_before(kind: str, dtype: str) -> None:
+    x = moving(kind).astype(dtype)
+    got = npjit.jit(lambda x: np.var(x))(x)
+    np.testing.assert_allclose(got, np.var(x.astype("f8")), rtol=2e-6 if dtype == "f4" else 1e-13)
+
+
+@pytest.mark.parametrize("width", [100, 702, 1300])
+def test_parts_of_rows(width: int) -> None:
+    x = np.random.default_rng(0).standard_normal((40, width)).astype("f4") + 7
+    got = npjit.jit(lambda x: np.var(x[1:-1, 1:-1]))(x)
+    np.testing.assert_allclose(got, np.var(x[1:-1, 1:-1].astype("f8")), rtol=2e-6)
+
+
 def test_one_pass_for_mean_and_variance() -> None:
     x = np.random.default_rng(0).standard_normal((30, 41))
     text = npjit.jit(lambda x: (np.mean(x), np.var(x))).lower(x).as_text("kernels")

@@ -114,6 +114,48 @@ def test_numpys_own_error(f, wrap):
         assert raised(wrapped) == expected
 
 
+# what the function is called with beside the array
+WRONG_SETTINGS = [
+    (np.exp, {"order": "bogus"}),
+    (np.exp, {"subok": 1}),
+    (np.exp, {"dtype": 3.7}),
+    (np.exp, {"dtype": B}),
+    (np.sum, {"keepdims": "yes"}),
+    (np.sum, {"dtype": 1j}),
+    (np.sum, {"initial": 1j}),
+    (np.sum, {"where": np.array([1, 0, 1, 0, 1])}),
+    (np.var, {"ddof": 1, "correction": 1}),
+    (np.var, {"ddof": B}),
+    (np.cov, {"ddof": 1.5}),
+    (np.nanstd, {"axis": True}),
+    (np.cumsum, {"axis": True}),
+    (np.cumsum, {"dtype": 3.7}),
+    (np.argsort, {"kind": 2}),
+    (np.reshape, {"shape": 20, "copy": "bogus"}),
+    (np.zeros_like, {"device": "gpu"}),
+    (np.zeros_like, {"shape": True}),
+    (np.array, {"dtype": "f4", "copy": False}),
+    (np.copy, {"order": "Z"}),
+    (np.nan_to_num, {"nan": 1j}),
+    (np.clip, {"a_min": 0.1}),
+    (np.clip, {"a_min": 0.1, "a_max": 0.2, "min": 0.1}),
+    (np.tril, {"k": [1, 2]}),
+    (np.isin, {"test_elements": [1.0], "kind": "bogus"}),
+    (np.isin, {"test_elements": [1.0], "kind": "table"}),
+    (np.dot, {"b": A.T, "out": np.empty((4, 4), "f4")}),
+    (np.fft.fft, {"n": True}),
+]
+
+
+@pytest.mark.filterwarnings("ignore::npjit.NpjitWarning")
+@pytest.mark.parametrize(("f", "settings"), WRONG_SETTINGS)
+def test_settings_that_numpy_rejects(f, settings):
+    def call(a, b):
+        return f(a, **settings)
+
+    assert raised(npjit.jit(call, backend="numpy")) == raised(call)
+
+
 def test_arguments_are_left_as_numpy_leaves_them():
     def f(x):
         x[0] = 5.0

@@ -10,7 +10,7 @@ from npjit.core.tolerance import assert_equal_numpy
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
 from npjit.schedule.plan import InputSpec, Launch, OutputSpec, Place, Plan, Source
-from tests.plan_runner import KernelBuilder, N, S, run
+from tests.plan_runner import KernelBuilder, N, S, run, single
 from tests.test_ops_elementwise import special
 
 DTYPES = [np.dtype(c) for c in "?bBhHiIlLefdFD"]
@@ -88,6 +88,21 @@ def test_row(ufunc: np.ufunc) -> None:
         with np.errstate(all="ignore"):
             cases.append((args, ufunc(*args)))
     compare(kinds.UFUNCS[ufunc], cases)
+
+
+@pytest.mark.parametrize("code", ["f8", "f4"])
+def test_powers_with_literal_exponents(code: str) -> None:
+    info = np.finfo(code)
+    ends = np.exp2(np.linspace(info.minexp - info.nmant, info.maxexp - 0.1, 500)).astype(code)
+    values = np.concatenate([special(np.dtype(code)), ends, -ends])
+    for exponent in (3, 4, 1.5, -1.5, -2.0, 2.5, -3.0):
+        k = KernelBuilder([S[0]], (0,), [(code, "in"), (code, "out")])
+        raised = kinds.UFUNCS[np.power]
+        x, y = k.load(0, {0: 1}), k.const(exponent, code)
+        k.store(1, {0: 1}, k.apply(raised, code, x, y))
+        (got,) = run(single(k, [values], [(code, (N[0],))], [N[0]]), values)
+        with np.errstate(all="ignore"):
+            assert_equal_numpy(got, values ** values.dtype.type(exponent), ulp=4)
 
 
 @pytest.mark.parametrize("source", DTYPES, ids=str)

@@ -16,7 +16,6 @@ from npjit.codegen.toolchain import (
     CompileError,
     Compiler,
     compile_object,
-    compile_objects,
     find_compiler,
 )
 
@@ -82,11 +81,16 @@ def test_a_failure_names_a_file_and_shows_one_line() -> None:
 
 
 @needs_compiler
-def test_several_units_at_once() -> None:
-    paths = compile_objects([answer(number) for number in range(4)])
-    assert [call(path) for path in paths] == [0, 1, 2, 3]
-    with pytest.raises(CompileError):
-        compile_objects([answer(0), "broken", answer(1)])
+def test_several_units_make_one_object() -> None:
+    hidden = '__attribute__((visibility("hidden"))) int'
+    first = f'{hidden} rest(); extern "C" int answer() {{ return 40 + rest(); }}\n'
+    path = compile_object(first, f"{hidden} rest() {{ return 2; }}\n")
+    assert call(path) == 42
+    assert not hasattr(ctypes.CDLL(str(path)), "_Z4restv")
+    with pytest.raises(CompileError, match="broken"):
+        compile_object(first, "broken")
+    with pytest.raises(CompileError, match="rest"):
+        compile_object(first, answer(1).replace("answer", "other") + "int x = rest;\n")
 
 
 @needs_compiler

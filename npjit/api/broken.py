@@ -129,7 +129,7 @@ class Parts:
         if text not in self.segments:
             found = known.get(text)
             if found is None:
-                found = SegmentJitted(self, segment.node)
+                found = SegmentJitted(self, segment.node, text)
             self.segments[text] = found
         return self.segments[text]
 
@@ -145,18 +145,31 @@ class Parts:
                 return callee
             made = self.helpers[function] = Jitted(function, self.options)
             made.is_silent = True
+        if made.parts is not None and made.broken is None and not made.compiled:
+            return callee  # nothing in it is compiled
         return types.MethodType(made, callee.__self__) if is_method else made
 
 
 class SegmentJitted(Jitted):
     """A segment; what fails in it is learned for the function that it is part of."""
 
-    def __init__(self, of: Parts, node: ast.FunctionDef) -> None:
+    def __init__(self, of: Parts, node: ast.FunctionDef, text: str) -> None:
         super().__init__(_function(node, of.function, {}), of.options)
         self.is_silent = True
         self.of = of
         self.node = node
+        self.text = text
         self.has_loop = any(isinstance(n, ast.For | ast.While) for n in ast.walk(node))
+        # the function has been cut otherwise: only calls under way still come here
+        self.is_superseded = False
+
+    @property
+    def place(self) -> str:
+        """Where its statements stand: file:first-last line."""
+        lines = sorted({s.lineno for s in self.node.body})
+        last = max(s.end_lineno or s.lineno for s in self.node.body)
+        span = f"{lines[0]}-{last}" if last > lines[0] else f"{last}"
+        return f"{self.of.code.co_filename}:{span}"
 
     def capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
         """Trace a call; NotCaptured also when there is too little to compile."""
@@ -169,16 +182,20 @@ class SegmentJitted(Jitted):
         """Learn from the error; calls under way go on in parts of this segment."""
         of = self.of
         with of.lock:
-            if not self._learned(error):
-                return
-            of.recut()
-            text = ast.dump(self.node, include_attributes=True)
+            if of.segments.get(self.text) is self:
+                if not self._learned(error):
+                    return
+                of.recut()
+            self.is_superseded = True
             self.broken = of.made(self.node, self.function)
-            if of.segments.get(text) is self:
+            if of.segments.get(self.text) is self:
                 # the marks have changed nothing
                 of.marks.give_up(self.node.body)
                 of.recut()
                 self.broken = None
+
+    def _is_settled(self, e: NotCaptured, text: str) -> bool:
+        return self.is_superseded
 
     def _learned(self, error: NotCaptured) -> bool:
         marks, body = self.of.marks, self.node.body

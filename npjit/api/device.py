@@ -44,12 +44,12 @@ def compile_cuda(
     from npjit.backends.cuda import device
 
     on_gpu = device(number)
-    reduced = options.mode == "reduce-overhead"
-    program = Program(plan, on_gpu, options.fastmath, use_graphs=reduced)
+    program = Program(plan, on_gpu, options.fastmath)
     watch.lap("print")
     call = DeviceCall(captured, graph, program)
     specs = [_spec(kind, what, graph) for kind, what in captured.results]
-    native = NativePlan(program, keeps=reduced).plan if call.is_native else None
+    keeps = options.mode == "reduce-overhead"
+    native = NativePlan(program, keeps).plan if call.is_native else None
     fits = program.fits if plan.guards else None
     captured = replace(captured, steps=_moved_constants(captured, on_gpu))
     entry = make_entry(captured, specs, call=call, device=native, fits=fits)

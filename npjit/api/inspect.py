@@ -86,12 +86,18 @@ class Explanation:
     guards: list[str] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     breaks: list[str] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     bytes_moved: int = 0
 
     def __str__(self) -> str:
         if self.breaks:
-            return "\n".join([f"{self.name}: runs as NumPy", *(f"  {b}" for b in self.breaks)])
+            count = _count(len(self.parts), "compiled part")
+            how = f"runs in {count}, Python elsewhere" if self.parts else "runs as NumPy"
+            breaks = [f"  Python: {b}" for b in self.breaks]
+            return "\n".join(
+                [f"{self.name}: {how}", *breaks, *(f"  part: {p}" for p in self.parts)]
+            )
         total = sum(self.seconds.values())
         stages = ", ".join(f"{k} {1e3 * v:.1f} ms" for k, v in self.seconds.items())
         lines = [
@@ -115,7 +121,7 @@ def explain(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ex
         low = Lowered(jitted, args, kwargs)
     except CaptureError as e:
         reason = str(e).removeprefix(f"{jitted.label} cannot be captured: ")
-        return Explanation(jitted.label, breaks=[reason])
+        return _in_parts(jitted, reason, e.__context__)
     made = low.compiled
     report = Explanation(jitted.label, made.backend, seconds=made.seconds)
     report.guards = in_words(jitted.function, made)
@@ -127,6 +133,19 @@ def explain(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ex
         report.kernels = sum(isinstance(s, Launch) for s in steps)
         report.contracts = sum(isinstance(s, Contract) for s in steps)
         report.refusals = list(made.plan.refusals)
+    return report
+
+
+def _in_parts(jitted: Jitted, reason: str, error: BaseException | None) -> Explanation:
+    """A report on a function that is not captured whole: the breaks met so far, and its parts."""
+    from npjit.api.broken import cut_apart
+
+    if isinstance(error, NotCaptured):
+        cut_apart(jitted, error)
+    report = Explanation(jitted.label, breaks=[reason])
+    if jitted.parts is not None:
+        report.breaks = list(dict.fromkeys([reason, *jitted.parts.breaks()]))
+        report.parts = [s.place for s in jitted.parts.segments.values()]
     return report
 
 

@@ -26,6 +26,8 @@ from npjit.ops.errors import NotCaptured, active_trace
 MOST_REFUSALS = 50
 # a refusal that guards do not decide is taken as settled after so many attempts
 MOST_ATTEMPTS = 8
+# and one that a cut has followed, after so many
+FEW_ATTEMPTS = 2
 # a function that breaks for the same reason with so many kinds of arguments breaks with all others
 MOST_BROKEN = 4
 
@@ -102,6 +104,10 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         try:
             captured = self.capture(args, kwargs)
             watch.lap("trace")
+            if self.options.mode == "background":
+                from npjit.api.background import compile_later
+
+                return compile_later(self, captured, watch), ""
             made = compile_captured(captured, self.options, watch)
         except NotCaptured as e:
             if captured is not None:
@@ -112,10 +118,15 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
             raise
         except Exception as e:
             return self._failed(e)
-        self.compiled.append(made)
-        self.add(made.entry)
-        logs.report(self.label, self.function, made, len(self.compiled))
+        self.enter(made)
         return made.entry, ""
+
+    def enter(self, made: Compiled) -> None:
+        """From now on calls of this kind run as compiled."""
+        with self._lock:
+            self.compiled.append(made)
+            self.add(made.entry)
+        logs.report(self.label, self.function, made, len(self.compiled))
 
     def capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
         """Trace a call; NotCaptured when it cannot be."""
@@ -149,8 +160,10 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         if not is_error:
             how = "runs as NumPy" if self.broken is None else "runs in parts"
             self._warn(f"{self.label} {how}: {text}")
-        entry = self._uncompiled_entry(e, npositional, kwnames)
-        if (e.passing or is_error) and self.refusals.get(text, 0) < MOST_ATTEMPTS:
+        settled = self._is_settled(e, text)
+        entry = self.uncompiled_entry(() if settled else e.steps, npositional, kwnames)
+        most = MOST_ATTEMPTS if self.parts is None else FEW_ATTEMPTS
+        if not settled and (e.passing or is_error) and self.refusals.get(text, 0) < most:
             return (None if self.broken is None else entry), ""
         self.add(entry)
         for made in self.compiled:
@@ -164,12 +177,16 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
 
         cut_apart(self, error)
 
-    def _uncompiled_entry(self, e: NotCaptured, npositional: int, kwnames: tuple[str, ...]) -> Any:
+    def _is_settled(self, e: NotCaptured, text: str) -> bool:
+        """Whether the function breaks for this reason whatever the arguments."""
+        return self.parts is not None and not e.passing and self.refusals.get(text, 0) > MOST_BROKEN
+
+    def uncompiled_entry(
+        self, steps: tuple[Any, ...], npositional: int, kwnames: tuple[str, ...]
+    ) -> Any:
         """An entry for calls that are known to run in parts, or as NumPy."""
-        steps = e.steps
         if self.parts is not None:
-            often = not e.passing and self.refusals.get(str(e), 0) > MOST_BROKEN
-            steps = self.parts.guarded(() if often else steps)
+            steps = self.parts.guarded(steps)
         return _runtime.Entry(
             mode="numpy" if self.broken is None else "broken",
             npositional=npositional,
@@ -188,6 +205,10 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
             raise e
         text = self._note(f"{type(e).__name__}: {e}")
         return None, f"a defect of npjit: {text}" if _is_defect(e) else text
+
+    def warn_of_failure(self, e: BaseException) -> None:
+        """Say that a call, captured before, was not compiled."""
+        self._warn(f"{self.label} runs as NumPy: {self._note(f'{type(e).__name__}: {e}')}")
 
     def _note(self, text: str) -> str:
         if text in self.refusals or len(self.refusals) < MOST_REFUSALS:
@@ -330,6 +351,12 @@ def jit(
         and a sum are one operation, rounded once. "approx": also division, square root and
         reciprocals to two units in the last place, and zero for numbers below the normal ones.
         None: results as NumPy's. Other backends compute as with None.
+    mode : str
+        "default". "background": calls run as NumPy while a thread compiles, then switch over.
+        "reduce-overhead": on a GPU, the memory of a call is kept for the next one, that of results
+        when nobody holds them any more; on the CPU as "default".
+        "max-autotune": on a GPU, for each new set of sizes several ways to run are timed, and the
+        fastest is remembered on disk; on the CPU as "default".
 
     Returns
     -------

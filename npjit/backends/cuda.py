@@ -10,22 +10,25 @@ In: a GPU's number. Out: its `Device`, for programs on CuPy's arrays and current
 from __future__ import annotations
 
 import functools
+import threading
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
 
+from npjit.backends.cuda_blas import blas_multiplier
 from npjit.backends.cuda_build import load_functions
-from npjit.backends.cuda_device import Keeper, Region
+from npjit.backends.cuda_device import Keeper, Multiplier, Region
 from npjit.codegen.cuda import OPTIONS
 from npjit.core.op import Op
 
 T = TypeVar("T")
 
-# BLAS's letters for the dtypes it multiplies
-_LETTERS = {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}
+# the bytes of the largest element
+_ELEMENT = 16
 
 
 class MissingCupy(ImportError):
@@ -44,6 +47,14 @@ def cupy() -> Any:
     return found
 
 
+class Landing(threading.local):
+    """A thread's page-locked memory for one element: copies to it need no further one."""
+
+    def __init__(self) -> None:
+        self.memory = cupy().cuda.alloc_pinned_memory(_ELEMENT)
+        self.array = np.frombuffer(self.memory, np.uint8, _ELEMENT)
+
+
 class CupyDevice:
     """A GPU, by CuPy, as a `Device`. It must be the current one where memory or streams matter."""
 
@@ -55,6 +66,7 @@ class CupyDevice:
         self._stream = self.cupy.cuda.get_current_stream
         self._functions: dict[tuple[str, str, tuple[str, ...]], int] = {}
         self._counters: dict[int, Any] = {}
+        self._landing = Landing()
 
     def active(self) -> Any:
         """A context in which this is the current GPU."""
@@ -162,13 +174,17 @@ class CupyDevice:
                 known[source, name, options] = function
         return [known[source, n, options] for n in names]
 
-    def multiply(self, a: Region, b: Region, c: Region) -> None:
-        """c = a @ b by cuBLAS, or by CuPy for strides and dtypes that cuBLAS does not take."""
-        if not blas_multiply(a, b, c):
-            product = self._with_room(
-                lambda: self.cupy.matmul(self.view(a), self.view(b)), "memory for a product"
-            )
-            self.view(c)[...] = product
+    def multiplier(self, a: Region, b: Region, c: Region) -> Multiplier:
+        """What does c = a @ b for such regions: cuBLAS, or CuPy for strides and dtypes that cuBLAS
+        does not take."""
+        return blas_multiplier(a, b, c) or functools.partial(self._multiply, a, b, c)
+
+    def _multiply(self, a: Region, b: Region, c: Region, *addresses: int) -> None:
+        x, y, z = (
+            self.view(replace(r, address=place))
+            for r, place in zip((a, b, c), addresses, strict=True)
+        )
+        z[...] = self._with_room(lambda: self.cupy.matmul(x, y), "memory for a product")
 
     def copy(self, source: Region, target: Region) -> None:
         """target = source."""
@@ -208,68 +224,12 @@ class CupyDevice:
 
     def read(self, region: Region) -> Any:
         """The single element of a region, when all work before is done."""
-        value = np.empty((), region.dtype)
-        stream = self._stream()
-        runtime = self.cupy.cuda.runtime
+        found = self._landing.array
+        runtime, stream = self.cupy.cuda.runtime, self._stream()
         size, kind = region.dtype.itemsize, runtime.memcpyDeviceToHost
-        runtime.memcpyAsync(value.ctypes.data, region.address, size, kind, stream.ptr)
+        runtime.memcpyAsync(found.ctypes.data, region.address, size, kind, stream.ptr)
         stream.synchronize()
-        return value[()]
-
-
-def blas_multiply(a: Region, b: Region, c: Region) -> bool:
-    """Do the product by cuBLAS if it can; BLAS's matrices are columns behind each other, so the
-    product is done as c.T = b.T @ a.T."""
-    letter = _LETTERS.get(c.dtype.str[1:])
-    if letter is None or 0 in (*a.shape, *b.shape) or len(c.shape) > 3:
-        return False
-    ours = [operand(b), operand(a), operand(c)]
-    if None in ours or ours[2][0] != 0:  # type: ignore[index]
-        return False
-    from cupy_backends.cuda.libs import cublas
-
-    handle = cupy().cuda.device.get_cublas_handle()
-    one, zero = np.ones(1, c.dtype), np.zeros(1, c.dtype)
-    (to_b, lead_b), (to_a, lead_a), (_, lead_c) = ours  # type: ignore[misc]
-    m, n = c.shape[-2:]
-    if len(c.shape) == 2 and n == 1:
-        _multiply_vector(handle, letter, a, b, c)
-        return True
-    head = (handle, to_b, to_a, n, m, a.shape[-1], one.ctypes.data)
-    if len(c.shape) == 2:
-        call = getattr(cublas, f"{letter}gemm")
-        call(*head, b.address, lead_b, a.address, lead_a, zero.ctypes.data, c.address, lead_c)
-        return True
-    call = getattr(cublas, f"{letter}gemmStridedBatched")
-    first = (b.address, lead_b, b.strides[0], a.address, lead_a, a.strides[0])
-    last = (zero.ctypes.data, c.address, lead_c, c.strides[0], c.shape[0])
-    call(*head, *first, *last)
-    return True
-
-
-def _multiply_vector(handle: int, letter: str, a: Region, b: Region, c: Region) -> None:
-    """c = a @ b where b and c are one column."""
-    from cupy_backends.cuda.libs import cublas
-
-    turned, lead = operand(a)  # type: ignore[misc]
-    m, k = a.shape
-    # the matrix that BLAS sees column by column is ours turned around, or ours
-    sizes = (m, k) if turned else (k, m)
-    one, zero = np.ones(1, c.dtype), np.zeros(1, c.dtype)
-    steps = (b.strides[0], zero.ctypes.data, c.address, c.strides[0])
-    call = getattr(cublas, f"{letter}gemv")
-    call(handle, 1 - turned, *sizes, one.ctypes.data, a.address, lead, b.address, *steps)
-
-
-def operand(region: Region) -> tuple[int, int] | None:
-    """BLAS's transposition (0 or 1) and leading dimension of our matrix read column by column;
-    None: it has none."""
-    (rows, columns), (row, column) = region.shape[-2:], region.strides[-2:]
-    if (column == 1 or columns == 1) and (row >= columns or rows == 1):
-        return 0, max(row, columns, 1)
-    if (row == 1 or rows == 1) and (column >= rows or columns == 1):
-        return 1, max(column, rows, 1)
-    return None
+        return found[:size].view(region.dtype)[0]
 
 
 @functools.cache

@@ -6,10 +6,11 @@ and the `Region`s of memory that matrix products and calls work on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableSet, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
+from weakref import WeakSet
 
 import numpy as np
 
@@ -26,6 +27,10 @@ class Region:
     strides: tuple[int, ...]
 
 
+# of the addresses of a, b and c
+Multiplier = Callable[[int, int, int], None]
+
+
 class Keeper(Protocol):
     """Something that keeps memory for later calls."""
 
@@ -39,7 +44,7 @@ class Device(Protocol):
 
     number: int
     memory: Callable[[int], Any]
-    room: MutableSet[Keeper]
+    room: WeakSet[Keeper]
 
     def active(self) -> AbstractContextManager[Any]:
         """A context in which this is the current GPU."""
@@ -77,8 +82,9 @@ class Device(Protocol):
         """The driver's handles of the instances `names` of a module's functions, compiled with
         these options."""
 
-    def multiply(self, a: Region, b: Region, c: Region) -> None:
-        """c = a @ b, the last two axes being matrices."""
+    def multiplier(self, a: Region, b: Region, c: Region) -> Multiplier:
+        """What does c = a @ b for such regions, the last two axes being matrices; called with their
+        addresses."""
 
     def copy(self, source: Region, target: Region) -> None:
         """target = source."""

@@ -23,7 +23,8 @@ class NativePlan:
     def __init__(self, program: Program, keeps: bool) -> None:
         self.program = program
         device = program.device
-        words, bases = "", []
+        words = ""
+        bases: list[int] = []
         for number, given in enumerate(program.plan.inputs):
             bases += range(len(words), len(words) + words_of(given))
             words += _letters(given, number in program.ints)
@@ -47,12 +48,13 @@ class NativePlan:
         program = self.program
         instance, addresses = program.known_instance(inputs)
         body = program.segments[id(instance.steps)]
-        if program.plan.saves or not all(isinstance(s, Segment) for s in body):
+        segments = [s for s in body if isinstance(s, Segment)] or [Segment(0, (), ())]
+        if program.plan.saves or len(body) > 1 or len(segments) < len(body):
             # loops, branches and what a failed check must restore are walked by Python
             self.plan.enter(key, _runtime.DeviceInstance([], 0, 0, 0, None))
             return
         results = [program.device.maker(*spec) for spec in instance.outputs]
-        (segment,) = body or [Segment(0, (), ())]
+        (segment,) = segments
         prepared = program.prepared(segment, instance.sizes, addresses)
         arena = rounded(instance.arena)
         memory = arena + prepared.scratch

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from npjit import _runtime
-from npjit.backends.cuda_device import Device, Region
+from npjit.backends.cuda_device import Device, Multiplier, Region
 from npjit.codegen.cuda import CudaModule
 from npjit.codegen.cuda_calls import Operand, Routine, routine_for
 from npjit.codegen.cuda_launch import Configured, Start
@@ -76,15 +76,15 @@ class Host:
 
 
 @dataclass(frozen=True)
-class Multiply(Host):
+class Multiply:
     """c = a @ b."""
 
-    a: Based
-    b: Based
-    c: Based
+    run: Multiplier
+    operands: tuple[Based, Based, Based]
 
     def __call__(self, bases: Sequence[int]) -> None:
-        self.device.multiply(self.a.at(bases), self.b.at(bases), self.c.at(bases))
+        a, b, c = (bases[o.base] + o.region.address for o in self.operands)
+        self.run(a, b, c)
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ class Preparation:
 
     # ------------------------------------------------------------ steps
 
-    def prepared(self, device: Device, functions: Mapping[str, Any], use_graphs: bool) -> Prepared:
+    def prepared(self, device: Device, functions: Mapping[str, Any]) -> Prepared:
         """Everything, with the functions by name that the device has loaded."""
         for number, step in enumerate(self.steps):
             if isinstance(step, Launch):
@@ -272,7 +272,7 @@ class Preparation:
             else:
                 assert isinstance(step, Check)
                 self.made.append(Require(device, self.element(step.place, _BOOL)))
-        tape = _runtime.Tape(self.words, self.patches, self.made, use_graphs)
+        tape = _runtime.Tape(self.words, self.patches, self.made)
         return Prepared(tape, self.scratch, self.counters)
 
     def _patch(self, base: int, offset: int) -> None:
@@ -330,7 +330,8 @@ class Preparation:
             return self.based(m.place, step.dtype, m.offset, shape, strides)
 
         m, n, k = step.m, step.n, step.k
-        return Multiply(device, matrix(step.a, m, k), matrix(step.b, k, n), matrix(step.c, m, n))
+        a, b, c = matrix(step.a, m, k), matrix(step.b, k, n), matrix(step.c, m, n)
+        return Multiply(device.multiplier(a.region, b.region, c.region), (a, b, c))
 
     def _strided(self, array: Strided) -> Based:
         return self.based(array.place, array.dtype, array.offset, array.shape, array.strides)

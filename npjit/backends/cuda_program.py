@@ -21,6 +21,7 @@ import numpy as np
 from npjit.backends.cuda_device import Device, Region
 from npjit.backends.cuda_prepare import (
     LOCAL,
+    Based,
     Preparation,
     Prepared,
     Segment,
@@ -29,9 +30,9 @@ from npjit.backends.cuda_prepare import (
     unknowns_of,
 )
 from npjit.codegen.cuda import CudaModule, print_cuda
-from npjit.codegen.cuda_pairs import places_in
+from npjit.codegen.cuda_terms import places_in
 from npjit.core.layout import contiguous_strides
-from npjit.core.size import Size, Var
+from npjit.core.size import Size, Var, atoms
 from npjit.schedule.plan import (
     Bind,
     Call,
@@ -69,21 +70,15 @@ class Instance:
     arena: int
     steps: tuple[Step, ...]
     segments: dict[Any, Prepared] = field(default_factory=dict)
+    # single elements that are read between steps, by the identity of their places
+    elements: dict[int, Based] = field(default_factory=dict)
 
 
 class Program:
-    """See the module's docstring. `fastmath` as in codegen.cuda; `use_graphs`: launches are
-    replayed as graphs of the driver's."""
+    """See the module's docstring. `fastmath` as in codegen.cuda."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        device: Device,
-        fastmath: str | None = None,
-        use_graphs: bool = False,
-    ) -> None:
+    def __init__(self, plan: Plan, device: Device, fastmath: str | None = None) -> None:
         self.device = device
-        self.use_graphs = use_graphs
         self.module: CudaModule = print_cuda(plan, fastmath)
         # the same with loops inside kernels; the kernels of both are the module's
         self.plan = self.module.plan
@@ -118,6 +113,10 @@ class Program:
             else:
                 plain.append(step)
         close()
+
+    def unknowns(self, size: Size) -> list[Var]:
+        """The variables of a size that loops and branches find."""
+        return [v for v in atoms(size) if v not in self.plan.sources]
 
     def fits(self, inputs: Sequence[Any]) -> bool:
         """Whether the plan is made for such sizes."""
@@ -197,7 +196,7 @@ class Program:
         names, module = preparation.functions(), self.module
         found = self.device.functions(module.source, names, module.options) if names else []
         functions = dict(zip(names, found, strict=True))
-        return preparation.prepared(self.device, functions, self.use_graphs)
+        return preparation.prepared(self.device, functions)
 
     def preparation(
         self, steps: Sequence[Step], sizes: Sizes, addresses: Sequence[int]
@@ -295,8 +294,14 @@ class Walk:
         return Sizes({**self.instance.sizes.values, **self.found})
 
     def _read(self, place: Place, dtype: Any) -> Any:
-        preparation = self.program.preparation((), self._sizes(), self.addresses)
-        return self.device.read(preparation.element(place, dtype).at(self.bases))
+        """The single element at a place, when all work before is done."""
+        known = self.instance.elements.get(id(place))
+        if known is None:
+            preparation = self.program.preparation((), self._sizes(), self.addresses)
+            known = preparation.element(place, dtype)
+            if not self.program.unknowns(place.offset):
+                self.instance.elements[id(place)] = known
+        return self.device.read(known.at(self.bases))
 
     def _segment(self, segment: Segment, times: int = 1) -> None:
         """Steps that follow each other, so many times."""

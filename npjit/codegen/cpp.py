@@ -1,9 +1,9 @@
 """Plans as C++: one translation unit with everything that a compiled graph needs.
 
-In: a `Plan` and the compiler that will build it. Out: the text of a unit, which exports
-npjit_prepare and npjit_run as runtime/abi.h says:
+In: a `Plan`, and the functions of libmvec that its loops may call. Out: the text of a unit, which
+exports npjit_prepare and npjit_run as runtime/abi.h says:
 
-    print_cpp(plan, compiler)
+    print_cpp(plan, compiler.vector)
         abi.h, the paragraphs of the prelude that are used, then
         static void k0(const npjit_api* api, const f64* mem0, f64* mem1, i64 s0) { ... }
         extern "C" int npjit_prepare(const i64* in, i64* out) { ... }
@@ -27,7 +27,6 @@ from npjit.codegen.cpp_steps import StepsPrinter
 from npjit.codegen.cpp_tall import TallPrinter
 from npjit.codegen.cpp_whole import WholePrinter
 from npjit.codegen.prelude import prelude_text
-from npjit.codegen.toolchain import Compiler
 from npjit.schedule.kernel import Kernel
 from npjit.schedule.plan import Launch, Loop, Plan, While, bodies, every_step
 
@@ -40,12 +39,7 @@ _PRINTERS: dict[Form, type[KernelPrinter]] = {
 }
 
 
-def print_cpp(plan: Plan, compiler: Compiler) -> str:
-    """The translation unit of a plan."""
-    return unit(plan, compiler.vector)
-
-
-def unit(plan: Plan, vector: Collection[str]) -> str:
+def print_cpp(plan: Plan, vector: Collection[str]) -> str:
     """The translation unit of a plan, when vector loops may call these functions of libmvec."""
     return with_prelude(print_functions(plan), vector)
 

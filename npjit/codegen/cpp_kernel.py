@@ -198,11 +198,14 @@ class KernelPrinter:
         end = size(self.kernel.axes[axis].extent)
         return self.writer.block(f"for (i64 x{axis} = 0; x{axis} < {end}; ++x{axis})")
 
-    def position(self, axes: Sequence[int]) -> str:
-        """The row-major position over some axes."""
-        text = f"x{axes[0]}" if axes else "0"
-        for axis in axes[1:]:
-            text = f"({text}) * {self.extent(axis)} + x{axis}"
+    def position(self, axes: Sequence[int], last: str = "") -> str:
+        """The row-major position over some axes, where the last one's index has another name."""
+        names = [f"x{axis}" for axis in axes]
+        if last:
+            names[-1] = last
+        text = names[0] if names else "0"
+        for axis, name in zip(axes[1:], names[1:], strict=True):
+            text = f"({text}) * {self.extent(axis)} + {name}"
         return text
 
     def vector_loop(
@@ -229,10 +232,9 @@ class KernelPrinter:
             for a in loops:
                 w.lines(a.before_block())
             self.vectors(phase, start, stop, text, loops)
-            outside = self.position(phase.axes[:-1])
-            prefix = f"({outside}) * {self.extent(axis)} + " if len(phase.axes) > 1 else ""
+            position = self.position(phase.axes, start)
             for a in loops:
-                w.lines(a.after_block(f"{stop} - {start}", f"{prefix}{start}"))
+                w.lines(a.after_block(f"{stop} - {start}", position))
 
     def vectors(
         self, phase: Phase, low: str, high: str, text: Sequence[str], loops: Sequence[Loop]
@@ -240,7 +242,7 @@ class KernelPrinter:
         """One vector loop over a phase's last axis."""
         axis = phase.axes[-1]
         if all(a.simd for a in loops):
-            clauses = [c for a in loops for c in a.clauses()]
+            clauses = [c.clause for a in loops for c in a.accumulators()]
             self.writer.line(" ".join(["#pragma omp simd", *clauses]))
         with self.writer.block(f"for (i64 x{axis} = {low}; x{axis} < {high}; ++x{axis})"):
             self.writer.lines(text)

@@ -100,6 +100,8 @@ class Statements:
     imported: list[int] = field(default_factory=list)
     # the conditions of the vector loop's padded values
     held: set[Held] = field(default_factory=set)
+    # the addresses of what a vector loop reads element after element
+    streams: list[str] = field(default_factory=list)
     # the text that defines each value
     definitions: dict[int, list[str]] = field(default_factory=dict)
 
@@ -241,10 +243,11 @@ class PhasePrinter:
     def _load(self, number: int, instr: Load) -> list[str]:
         held = self._held(instr.within, self.level[number])
         fixed = self._fixed(instr.within, self.level[number])
-        texts = [
-            f"nj_truth({e})" if instr.dtype.kind == "b" else e
-            for e in self._elements(instr.access, instr.dtype, fixed)
-        ]
+        elements = self._elements(instr.access, instr.dtype, fixed)
+        in_order = (self.levels.vector, 1) in instr.access.strides
+        if in_order and not held and not instr.access.gathers:
+            self.out.streams.append(f"&{elements[0]}")
+        texts = [f"nj_truth({e})" if instr.dtype.kind == "b" else e for e in elements]
         if held and is_complex(instr.dtype):
             held = f"nj_held({held})"
         return [f"{held} ? {e} : {plane(instr.dtype)}()" if held else e for e in texts]

@@ -184,17 +184,49 @@ def fold(number: int, instr: Reduce, values: Values) -> Fold:
     return _FOLDS.get(instr.op.reduction.style, Fold)(number, instr, values)
 
 
+_JOINS = {sign: f"{{0}} {sign}= {{1}};" for sign in "+*|&"} | {
+    "max": "{0} = {1} > {0} ? {1} : {0};",
+    "min": "{0} = {1} < {0} ? {1} : {0};",
+}
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """A variable that vector lanes may fold apart: OpenMP's sign, its type and name."""
+
+    sign: str
+    kind: str
+    name: str
+
+    @property
+    def clause(self) -> str:
+        """The reduction clause of a vector loop."""
+        return f"reduction({self.sign}:{self.name})"
+
+    @property
+    def start(self) -> str:
+        """What a lane starts from."""
+        if self.sign in ("max", "min"):
+            return f"nj_{'lowest' if self.sign == 'max' else 'highest'}<{self.kind}>()"
+        return "1" if self.sign in "*&" else "0"
+
+    def join(self, value: str) -> str:
+        """A statement that takes in what a lane has."""
+        return _JOINS[self.sign].format(self.name, value)
+
+
 @dataclass(frozen=True)
 class Loop:
     """A fold as one loop; this base form carries the cells themselves from value to value."""
 
     fold: Fold
 
-    # whether the loop over values may be a vector loop, whether it must be cut in blocks, and
-    # whether it needs little beside the fold's cells
+    # whether the loop over values may be a vector loop, whether it must be cut in blocks, whether
+    # it needs little beside the fold's cells, and whether lanes may fold for themselves
     simd = False
     blocked = False
     is_light = False
+    has_lanes = False
 
     @property
     def name(self) -> str:
@@ -223,8 +255,8 @@ class Loop:
         """Statements in front of each block."""
         return []
 
-    def clauses(self) -> list[str]:
-        """Reduction clauses of the vector loop."""
+    def accumulators(self) -> list[Accumulator]:
+        """The variables that a vector loop folds lane by lane."""
         return []
 
     def step(self, position: str, lane: str) -> list[str]:
@@ -249,10 +281,11 @@ class ClauseLoop(Loop):
 
     simd = True
     is_light = True
+    has_lanes = True
 
-    def clauses(self) -> list[str]:
+    def accumulators(self) -> list[Accumulator]:
         sign = {"sum": "+", "product": "*", "any": "|", "all": "&"}[self.fold.style]
-        return [f"reduction({sign}:acc{self.name})"]
+        return [Accumulator(sign, kind, name) for kind, name in self.fold.cells]
 
 
 class SumLoop(Loop):
@@ -261,6 +294,7 @@ class SumLoop(Loop):
     simd = True
     blocked = True
     is_light = True
+    has_lanes = True
 
     def _cells(self) -> list[tuple[str, str, str]]:
         return [(kind, name, f"sum{name[3:]}") for kind, name in self.fold.cells]
@@ -271,8 +305,8 @@ class SumLoop(Loop):
     def before_block(self) -> list[str]:
         return [f"{kind} {name} = 0;" for kind, name, _ in self._cells()]
 
-    def clauses(self) -> list[str]:
-        return [f"reduction(+:{name})" for _, name, _ in self._cells()]
+    def accumulators(self) -> list[Accumulator]:
+        return [Accumulator("+", kind, name) for kind, name in self.fold.cells]
 
     def after_block(self, length: str, position: str) -> list[str]:
         return [f"{cascade}.push({name});" for _, name, cascade in self._cells()]
@@ -303,9 +337,9 @@ class ExtremeLoop(Loop):
     def flags(self) -> list[str]:
         return [f"{self._flag} nan{self.name} = 0;"] if self._flag else []
 
-    def clauses(self) -> list[str]:
-        both = [f"reduction({self.fold.style}:acc{self.name})"]
-        return both + ([f"reduction(|:nan{self.name})"] if self._flag else [])
+    def accumulators(self) -> list[Accumulator]:
+        found = [Accumulator(self.fold.style, kind, name) for kind, name in self.fold.cells]
+        return found + ([Accumulator("|", self._flag, f"nan{self.name}")] if self._flag else [])
 
     def step(self, position: str, lane: str) -> list[str]:
         value, best = self.fold.items(position)[0], f"acc{self.name}"
@@ -331,7 +365,7 @@ class ArgLoop(Loop):
         sign = 1 if self.fold.style == "argmax" else -1
         return [
             f"nj_argument<{self.kind}, {sign}> acc{self.name};",
-            f"{self.kind} block{self.name}[NJ_BLOCK({self.kind})];",
+            f"{self.kind} block{self.name}[4 * NJ_BLOCK({self.kind})];",
         ]
 
     def step(self, position: str, lane: str) -> list[str]:
@@ -345,7 +379,7 @@ class ArgLoop(Loop):
 
 
 class MomentsLoop(Loop):
-    """Squared distances from the mean: a block's values are kept, to be read twice."""
+    """Squared distances from the mean, by those from a number nearby (see nj_spread)."""
 
     simd = True
     blocked = True
@@ -354,18 +388,30 @@ class MomentsLoop(Loop):
         return [f"nj_spread<{self.kind}> spread{self.name};"]
 
     def before_block(self) -> list[str]:
-        kept = f"{self.kind}* const kept{self.name} = spread{self.name}.values"
-        return [f"{kept} + spread{self.name}.count;", f"{self.kind} sum{self.name} = 0;"]
+        spread = f"spread{self.name}"
+        return [
+            f"{self.kind}* const kept{self.name} = {spread}.values + {spread}.count;",
+            f"const {self.kind} nearby{self.name} = {spread}.nearby;",
+            f"{self.kind} sum{self.name} = 0;",
+            f"{self.kind} squares{self.name} = 0;",
+        ]
 
-    def clauses(self) -> list[str]:
-        return [f"reduction(+:sum{self.name})"]
+    def accumulators(self) -> list[Accumulator]:
+        names = (f"sum{self.name}", f"squares{self.name}")
+        return [Accumulator("+", self.kind, name) for name in names]
 
     def step(self, position: str, lane: str) -> list[str]:
         value = self.fold.values.converted(self.fold.instr.arg, self.fold.accumulator)
-        return [f"kept{self.name}[{lane}] = {value};", f"sum{self.name} += {value};"]
+        apart = f"apart{self.name}"
+        return [
+            f"kept{self.name}[{lane}] = {value};",
+            f"const {self.kind} {apart} = {value} - nearby{self.name};",
+            f"sum{self.name} += {apart};",
+            f"squares{self.name} += {apart} * {apart};",
+        ]
 
     def after_block(self, length: str, position: str) -> list[str]:
-        return [f"spread{self.name}.push({length}, sum{self.name});"]
+        return [f"spread{self.name}.push({length}, sum{self.name}, squares{self.name});"]
 
     def results(self) -> list[str]:
         total = f"spread{self.name}.done()"

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from npjit.codegen.cpp_form import cost
 from npjit.codegen.cpp_kernel import KernelPrinter, width
 from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements
-from npjit.codegen.cpp_reduce import Fold, SumLoop, fold, loop
+from npjit.codegen.cpp_reduce import Fold, fold, loop
+from npjit.codegen.cpp_stream import Stream, print_stream
 from npjit.codegen.cpp_types import stored
 from npjit.schedule.kernel import Load, Phase
 
@@ -110,7 +111,11 @@ class WholePrinter(KernelPrinter):
 
             def inside(low: str, high: str) -> None:
                 w.lines(p.printed.levels[0])
-                self.vector_loop(p.phase, low, high, p.printed.levels[1], loops)
+                if loops and all(a.simd for a in loops):
+                    steps = Stream(p.phase, p.printed.levels[1], p.printed.streams, loops)
+                    print_stream(self, steps, low, high)
+                else:
+                    self.vector_loop(p.phase, low, high, p.printed.levels[1], loops)
 
             self.segments(axes, inside)
             if p.folds:
@@ -178,54 +183,69 @@ class WholePrinter(KernelPrinter):
         """All the steps of a short phase into the folds' cells."""
         w = self.writer
         loops = [loop(f) for f in p.folds]
+        loads = [i for _, i in p.phase.body if isinstance(i, Load)]
+        strides = [dict(i.access.strides).get(p.phase.axes[0], 0) for i in loads]
         w.lines([*p.printed.levels[-1], *p.printed.levels[0]])
-        sums = [a for a in loops if isinstance(a, SumLoop)]
-        if sums and self._runs_along(p):
-            self._in_lanes(p, sums)
-            return
-        for a in loops:
-            w.lines(a.flags())
-        self.vectors(p.phase, "0", "n", p.printed.levels[1], loops)
-        for a in loops:
-            pairs = zip(a.fold.cells, a.block_results(), strict=True)
-            w.lines(f"{cell} = {result};" for (_, cell), result in pairs if cell != result)
+        if any(i.access.gathers for i in loads):
+            with w.block("for (i64 step = 0; step < n; ++step)"):
+                w.line('__asm__ volatile("");  // no vectors: gathers of a few elements are slow')
+                self._fold_in(p, "step", {name: name for f in p.folds for _, name in f.cells})
+        elif all(s in (0, 1) for s in strides) and all(a.has_lanes for a in loops):
+            self._in_lanes(p, max((i.dtype.itemsize for i in loads), default=8))
+        else:
+            for a in loops:
+                w.lines(a.flags())
+            self.vectors(p.phase, "0", "n", p.printed.levels[1], loops)
+            for a in loops:
+                pairs = zip(a.fold.cells, a.block_results(), strict=True)
+                w.lines(f"{cell} = {result};" for (_, cell), result in pairs if cell != result)
 
-    def _runs_along(self, p: WholePhase) -> bool:
-        """Whether neighbouring steps read neighbouring elements."""
-        loads = [i.access for _, i in p.phase.body if isinstance(i, Load)]
-        strides = [dict(a.strides).get(p.phase.axes[0], 0) for a in loads if not a.gathers]
-        return all(s in (0, 1) for s in strides)
-
-    def _in_lanes(self, p: WholePhase, sums: Sequence[SumLoop]) -> None:
-        """Short sums in a vector of partial sums, block by block. The compiler's own loop would end
-        in several loops over ever shorter vectors, which take longer than a short sum itself."""
+    def _in_lanes(self, p: WholePhase, itemsize: int) -> None:
+        """Each lane of a vector by itself, block by block, then all lanes and what is left over.
+        The compiler's own loop would end in several loops over ever shorter vectors, which take
+        longer than a short sum itself. Truths are as wide as what they are about."""
         w = self.writer
-        kind = max((a.kind for a in sums), key=width)
-        lanes = f"NJ_LANES({kind})"
-        every = f"for (i64 lane = 0; lane < {lanes}; ++lane)"
-        cells = [(kind, name, name.replace("acc", "lanes")) for a in sums for kind, name in a.cells]
+        cells = [
+            (f"i{8 * itemsize}" if f.style in ("any", "all") else kind, name, start)
+            for f in p.folds
+            for (kind, name), start in zip(f.cells, f.initial(), strict=True)
+        ]
+        widest = max((kind for kind, _, _ in cells), key=width)
+        lanes, every = (
+            f"NJ_LANES({widest})",
+            f"for (i64 lane = 0; lane < NJ_LANES({widest}); ++lane)",
+        )
+        own = {name: f"lane{name}[lane]" for _, name, _ in cells}
+        total = {name: f"all{name}[lane]" for _, name, _ in cells}
         w.line(f"const i64 rest = nj_size_max(n, 0) % {lanes};")
-        w.lines(f"{kind} {name}_all[{lanes}] = {{}};" for kind, _, name in cells)
-        with w.block(f"for (i64 part = 0; part < n - rest; part += NJ_BLOCK({kind}))"):
-            w.line(f"const i64 end = nj_size_min(part + NJ_BLOCK({kind}), n - rest);")
-            w.lines(f"{kind} {name}[{lanes}] = {{}};" for kind, _, name in cells)
+        w.lines(f"{kind} all{name}[{lanes}];" for kind, name, _ in cells)
+        w.line(f"{every} {{ {' '.join(f'{total[name]} = {start};' for _, name, start in cells)} }}")
+        with w.block(f"for (i64 part = 0; part < n - rest; part += NJ_BLOCK({widest}))"):
+            w.line(f"const i64 end = nj_size_min(part + NJ_BLOCK({widest}), n - rest);")
+            w.lines(f"{kind} lane{name}[{lanes}];" for kind, name, _ in cells)
+            w.line(f"{every} {{ {' '.join(f'{own[n]} = {start};' for _, n, start in cells)} }}")
             with w.block(f"for (i64 from = part; from < end; from += {lanes})"):
                 w.line("#pragma omp simd")
                 with w.block(every):
-                    self._add(p, sums, "from + lane", {cell: f"{n}[lane]" for _, cell, n in cells})
-            w.line(f"{every} {' '.join(f'{n}_all[lane] += {n}[lane];' for _, _, n in cells)}")
-        w.lines(f"{name} = nj_lanes_total({lanes}_all);" for _, name, lanes in cells)
+                    self._fold_in(p, "from + lane", own)
+            with w.block(every):
+                for f in p.folds:
+                    w.lines(_taken(f, total, own))
+        for f in p.folds:
+            if f.style == "sum":
+                w.lines(f"{name} = nj_lanes_total(all{name});" for _, name in f.cells)
+            else:
+                with w.block(every):
+                    w.lines(_taken(f, {name: name for _, name in f.cells}, total))
         with w.block("for (i64 lane = 0; lane < rest; ++lane)"):
-            self._add(p, sums, "n - rest + lane", {name: name for _, name, _ in cells})
+            self._fold_in(p, "n - rest + lane", {name: name for _, name, _ in cells})
 
-    def _add(
-        self, p: WholePhase, sums: Sequence[SumLoop], position: str, into: Mapping[str, str]
-    ) -> None:
-        """Add the values at one position to what stands for the cells."""
+    def _fold_in(self, p: WholePhase, position: str, into: Mapping[str, str]) -> None:
+        """Fold the values at one position into what stands for the cells."""
         self.writer.line(f"const i64 x{p.phase.axes[0]} = {position};")
         self.writer.lines(p.printed.levels[1])
-        for a in sums:
-            self.writer.lines(a.fold.take([into[name] for _, name in a.cells], a.fold.items("")))
+        for f in p.folds:
+            self.writer.lines(f.take([into[name] for _, name in f.cells], f.items("")))
 
     def _join(self, p: WholePhase, into: Sequence[str]) -> None:
         """The chunks of a phase, and what they leave joined in their order."""
@@ -240,3 +260,9 @@ class WholePrinter(KernelPrinter):
             for f in p.folds:
                 own = [next(cells) for _ in f.cells]
                 w.lines(f.take(own, [f"parts[c].{name}" for _, name in f.cells]))
+
+
+def _taken(f: Fold, into: Mapping[str, str], given: Mapping[str, str]) -> list[str]:
+    """Statements that fold cells into cells."""
+    names = [name for _, name in f.cells]
+    return f.take([into[name] for name in names], [given[name] for name in names])

@@ -28,6 +28,7 @@ from npjit.codegen.cuda_persistent import PersistentPrinter
 from npjit.codegen.cuda_prelude import cuda_prelude
 from npjit.codegen.cuda_roots import with_roots
 from npjit.codegen.cuda_rows import RowsPrinter
+from npjit.codegen.cuda_stencil import StencilPrinter, with_stencils
 from npjit.codegen.cuda_terms import JoinedPrinter
 from npjit.codegen.cuda_tile import TilePrinter, turned_axis
 from npjit.codegen.cuda_trips import TripsPrinter, with_trips
@@ -68,12 +69,15 @@ def print_cuda(plan: Plan, fastmath: str | None = None) -> CudaModule:
     plan, trips = with_trips(plan)
     plan, across = with_across(plan)
     plan, pairs = with_pairs(plan)
+    plan, stencils = with_stencils(plan, [*trips, *across, *pairs])
     joined: dict[int, JoinedPrinter] = {
         **{i: TripsPrinter(t, f"k{i}") for i, t in trips.items()},
         **{i: PersistentPrinter(a, f"k{i}") for i, a in across.items()},
         **{i: _partners(plan.kernels[i], f"k{i}") for i in pairs},
     }
-    kernels = tuple(joined.get(i) or printer_for(k, f"k{i}") for i, k in enumerate(plan.kernels))
+    windows = {i: StencilPrinter(s, f"k{i}") for i, s in stencils.items()}
+    known: dict[int, CudaPrinter] = {**joined, **windows}
+    kernels = tuple(known.get(i) or printer_for(k, f"k{i}") for i, k in enumerate(plan.kernels))
     options = OPTIONS if fastmath is None else _FAST[fastmath]
     text = "\n".join([routines_text(plan), *(k.print() for k in kernels)])
     return CudaModule(f"{cuda_prelude(text)}\n{text}", kernels, plan, joined, options)

@@ -22,7 +22,7 @@ from npjit.codegen.cpp_reduce import Fold
 from npjit.codegen.cuda_kernel import BLOCK
 from npjit.codegen.cuda_lanes import LanePrinter, levels_of, pack_variable
 from npjit.codegen.cuda_launch import Configured, Request, Start, up, widest
-from npjit.codegen.cuda_steps import RUN, Step, StepsPrinter, in_batches
+from npjit.codegen.cuda_steps import RUN, Step, StepsPrinter
 from npjit.schedule.kernel import Phase
 
 # threads of a block along the reduced axes
@@ -166,7 +166,8 @@ class ColumnsPrinter(StepsPrinter):
                     each = "for (i32 lane = 0; lane < V; ++lane)"
                     w.lines(["#pragma unroll", f"{each} part[lane].start();"])
                     w.line(f"const idx stop = nj_size_min(n, item + {RUN} * step);")
-                    w.lines(in_batches("item", "stop", "body(count, {}, part);"))
+                    w.line("#pragma unroll 4")
+                    w.line("for (; item < stop; item += step) body(count, item, part);")
                     w.lines(["#pragma unroll", f"{each} total[lane].take(part[lane]);"])
         with w.block("if (live)"):
             w.line("if (left >= V) share(nj_full());")

@@ -44,7 +44,7 @@ class HeldPrinter(HoldingPrinter):
             if folds:
                 self.fold_struct(f"{self.name}_held{number}", folds)
         block = f"LANES > 32 ? LANES : {_SMALL}"
-        with self.function("_held", ", i32 LANES, i32 ITEMS, i32 SKEW", block):
+        with self.function("_held", ", i32 LANES, i32 ITEMS, i32 EDGES", block):
             self.unpack()
             w.line("const i32 place = threadIdx.x % LANES;")
             w.line("const idx group = threadIdx.x / LANES;")
@@ -85,7 +85,7 @@ class HeldPrinter(HoldingPrinter):
             return self.long.configure(request)
         lanes, items = found
         packed = skewed or request.packed(self.slots, last, width)
-        constants = f"{width}, {packed}, {lanes}, {items}, {1 if skewed else 0}"
+        constants = f"{width}, {packed}, {lanes}, {items}, {self.edges(n, found, width, skewed)}"
         name = f"{self.name}_held<{request.index_type()}, {constants}>"
         per_block = 1 if lanes > 32 else _SMALL // lanes
         return Configured((Start(name, (up(rows, per_block), 1), max(lanes, _SMALL)),))

@@ -21,6 +21,9 @@ from npjit.schedule.kernel import Access, Kernel, Load, Phase
 class HoldingPrinter(CudaPrinter):
     """See the module's docstring."""
 
+    # whether a thread does many rows
+    repeated = False
+
     def __init__(self, kernel: Kernel, name: str, held: Mapping[int, Load]) -> None:
         super().__init__(kernel, name)
         self.axes = next(p.axes for p in kernel.phases if p.axes)
@@ -49,6 +52,7 @@ class HoldingPrinter(CudaPrinter):
                 self.values, phase, levels, self.slots, packs, rows, guard="place == 0"
             )
             printer.ready.update(self.ready)
+            printer.repeated = self.repeated
             printer.print()
             level |= {n: 0 for n, _ in phase.body}
             found.append(printer)
@@ -85,7 +89,7 @@ class HoldingPrinter(CudaPrinter):
         boundaries in rows that do not."""
         w = self.writer
         access = self.slots[reference.slot].access
-        with w.block("if constexpr (SKEW)"):
+        with w.block("if constexpr (EDGES == nj_skewed)"):
             w.line(f"const idx x{self.axes[0]} = 0;")
             w.line(f"skew = ({printer.index(access)}) % V;")
 
@@ -97,12 +101,12 @@ class HoldingPrinter(CudaPrinter):
         if len(self.axes) == 1:
             start = f"start{self.axes[0]}"
             # the bounds of skewed lanes would take too many registers where there are no lanes
-            w.line("if (SKEW && chunk * V >= n + skew) continue;")
+            w.line("if (EDGES == nj_skewed && chunk * V >= n + skew) continue;")
             w.line(f"const idx {start} = chunk * V - skew;")
-            w.line(f"const auto count = nj_lanes_at<SKEW>({start}, n);")
+            w.line(f"const auto count = nj_lanes_at<EDGES>({start}, n);")
         else:
             self.decode_chunk(self.axes, "chunk", f"({self.extent(self.axes[-1])} / V)")
-            w.line("const nj_present count = {chunk * V < n};")
+            w.line("const auto count = nj_lanes_at<EDGES>(chunk * V, n);")
 
     def phase(self, number: int, printer: LanePrinter) -> None:
         """A phase whose reductions are the row's."""
@@ -150,6 +154,13 @@ class HoldingPrinter(CudaPrinter):
             narrow = (slot.dtype.itemsize // slot.planes).bit_length() - 1
             bits |= (found or narrow) << (3 * number)
         return f"{bits:#x}ull" if 2 * alike > rows else ""
+
+    def edges(self, n: int, shape: tuple[int, int], width: int, skewed: str) -> str:
+        """How a thread's packs meet the ends of rows of n elements."""
+        lanes, items = shape
+        if skewed:
+            return "nj_skewed"
+        return "nj_exact" if n == lanes * items * width else "nj_whole"
 
     def skew_reference(self) -> Move | None:
         """The pack whose boundaries decide, if rows may begin between boundaries."""

@@ -164,7 +164,9 @@ class CudaPrinter:
         joined."""
         w = self.writer
         cells = [cell for f in folds for cell in f.cells]
-        with w.block(f"struct alignas(8) {name}", "};"):
+        # padding would be copied byte by byte
+        bits = sum(int(kind.lstrip("bcfiu")) for kind, _ in cells)
+        with w.block(f"struct {'alignas(8) ' if bits % 64 == 0 else ''}{name}", "};"):
             w.lines(f"{kind} {cell};" for kind, cell in cells)
             with w.block("void start()"):
                 starts = [start for f in folds for start in f.initial()]

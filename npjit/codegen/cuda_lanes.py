@@ -92,6 +92,8 @@ class LanePrinter(PhasePrinter):
         self.guard = guard if not levels.loops else "count.has(lane)"
         self.moves = Moves()
         self.ready: dict[int, str] = {}
+        # whether a thread runs the phase many times: what depends on no axis is then known before
+        self.repeated = False
 
     def print(self) -> Statements:
         """The phase's statements, with calls that share work made one."""
@@ -104,7 +106,7 @@ class LanePrinter(PhasePrinter):
         if number in self.ready:
             return self._declare(number, parts_of(self.ready[number], instr))
         in_lanes = self.levels.loops and self.level[number] == self.levels.innermost
-        if isinstance(instr, Apply) and in_lanes and self._has_fixed_divisor(instr):
+        if isinstance(instr, Apply) and self._has_fixed_divisor(number, instr):
             return self._quotient(number, instr)
         if not isinstance(instr, Load) or not in_lanes:
             return super()._define(number, instr)
@@ -116,11 +118,13 @@ class LanePrinter(PhasePrinter):
             return self._declare(number, lanes_of(pack, instr.dtype))
         return self._declare(number, self._guarded(instr))
 
-    def _has_fixed_divisor(self, instr: Apply) -> bool:
-        """Whether an instruction divides by what is known before the loops."""
+    def _has_fixed_divisor(self, number: int, instr: Apply) -> bool:
+        """Whether an instruction in a loop divides by what is known before it."""
         if instr.op.powers != (1, -1) or instr.dtype != np.dtype("f4"):
             return False
-        return self.level[instr.args[1]] <= 0
+        divisor, level = self.level[instr.args[1]], self.level[number]
+        in_lanes = self.levels.loops and level == self.levels.innermost
+        return (in_lanes and divisor <= 0) or (self.repeated and divisor < min(level, 0))
 
     def _quotient(self, number: int, instr: Apply) -> list[str]:
         """A product with the reciprocal in double precision, which rounds as the quotient does: a

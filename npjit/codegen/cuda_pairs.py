@@ -12,15 +12,14 @@ components. Short axes of known extent become straight-line code, so that one lo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from npjit.codegen.cpp_phase import operands
 from npjit.codegen.cuda_partners import is_partnered
-from npjit.codegen.cuda_terms import Terms, actual
+from npjit.codegen.cuda_terms import Terms, actual, places_in
 from npjit.core.op import Kind, Op
 from npjit.core.size import Size
 from npjit.schedule.kernel import (
@@ -86,18 +85,6 @@ def with_pairs(plan: Plan) -> tuple[Plan, list[int]]:
 
     steps = changed(plan.steps)
     return replace(plan, steps=steps, kernels=tuple(kernels)), made
-
-
-def places_in(value: Any) -> Iterator[Place]:
-    """Every mention of a place in a step."""
-    if isinstance(value, Place):
-        yield value
-    elif isinstance(value, tuple):
-        for part in value:
-            yield from places_in(part)
-    elif is_dataclass(value) and not isinstance(value, Op):
-        for f in fields(value):
-            yield from places_in(getattr(value, f.name))
 
 
 def _joined(

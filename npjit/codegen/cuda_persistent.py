@@ -4,7 +4,7 @@ In: an `Across`. Out: two functions. The first holds rows in registers, as in `c
 loads the next row while it works on one; what it has found of each column stays in registers from
 row to row. The second joins what the blocks have found:
 
-    template <..., i32 LANES, i32 ITEMS, i32 SKEW> __global__ void k3_rows(..., char* parts, ...) {
+    template <..., i32 LANES, i32 ITEMS, i32 EDGES> __global__ void k3_rows(..., char* parts, ...) {
       k3_column sums[ITEMS][V];
       for (idx row = first; row < rows; row += step) { ... sums[item][lane].acc9 += v8; ... }
       ((k3_column*)parts)[blockIdx.x * n + column] = sums[item][lane];
@@ -34,10 +34,12 @@ from npjit.schedule.kernel import Kernel, Load, Phase, Reduce, Store
 from npjit.schedule.plan import Launch
 
 # threads of the smallest block; the multiprocessors of a large device, and the threads that each
-# runs at once with 128 registers
+# runs at once with 128 registers, or with 102 where rows and sums take few of them
 _SMALL = 128
 _UNITS = 132
 _RESIDENT = 512
+_MANY = 640
+_FEW_WORDS = 64
 # threads of the longest row
 _LONGEST = 512
 # 32-bit registers of a thread that rows and sums may take, and elements of a row that it may have
@@ -56,6 +58,8 @@ _WIDEST = 8
 class PersistentPrinter(HoldingPrinter, JoinedPrinter):
     """See the module's docstring."""
 
+    repeated = True
+
     def __init__(self, across: Across, name: str) -> None:
         super().__init__(across.kernel, name, packed_loads(across.kernel))
         self.across = across
@@ -63,6 +67,8 @@ class PersistentPrinter(HoldingPrinter, JoinedPrinter):
         folds = folds_across(across)
         self.column_folds = [f for f, axes in folds if axes]
         self.whole_folds = [f for f, axes in folds if not axes]
+        each, words = burden(across)
+        self.resident = _MANY if each * words <= _FEW_WORDS else _RESIDENT
         self.points = single_loads(across.kernel)
         self.ready = {n: f"now{n}" for n in self.points}
 
@@ -83,9 +89,9 @@ class PersistentPrinter(HoldingPrinter, JoinedPrinter):
     def _print_rows(self, printers: Sequence[LanePrinter]) -> None:
         w = self.writer
         block = f"LANES > {_SMALL} ? LANES : {_SMALL}"
-        bounds = f"{block}, {_RESIDENT} / ({block})"
+        bounds = f"{block}, {self.resident} / ({block})"
         more = ["char* parts", "char* wholes", "u32* counters"]
-        with self.function("_rows", ", i32 LANES, i32 ITEMS, i32 SKEW", bounds, more):
+        with self.function("_rows", ", i32 LANES, i32 ITEMS, i32 EDGES", bounds, more):
             self.unpack()
             w.line("const i32 place = threadIdx.x % LANES;")
             w.line("const i32 group = threadIdx.x / LANES;")
@@ -220,9 +226,8 @@ class PersistentPrinter(HoldingPrinter, JoinedPrinter):
         with self.function("_ends", ", i32 LANES", more=more):
             self.unpack()
             self._counts()
-            w.line(
-                f"const idx most = {_UNITS * _RESIDENT} / (LANES > {_SMALL} ? LANES : {_SMALL});"
-            )
+            w.line(f"const idx block = LANES > {_SMALL} ? LANES : {_SMALL};")
+            w.line(f"const idx most = {_UNITS * self.resident} / block;")
             w.line("const idx needed = (rows + groups - 1) / groups;")
             w.line("const idx blocks = needed > most ? most : needed < 1 ? 1 : needed;")
             with w.block("if (blockIdx.x < gridDim.x - 1)") if self.whole_folds else nullcontext():
@@ -239,8 +244,8 @@ class PersistentPrinter(HoldingPrinter, JoinedPrinter):
         w.lines([f"{column} total;", "total.start();"])
         with w.block(f"if (x{axis} < n)"):
             w.line("#pragma unroll 8")
-            w.line(f"for (idx block = place; block < blocks; block += {BLOCK // _WIDE})")
-            w.line(f"  total.take((({column}*)parts)[block * n + x{axis}]);")
+            w.line(f"for (idx part = place; part < blocks; part += {BLOCK // _WIDE})")
+            w.line(f"  total.take((({column}*)parts)[part * n + x{axis}]);")
         w.line(f"__shared__ {column} shares[{BLOCK}];")
         w.line(f"total = nj_join_deep<{BLOCK // _WIDE}>(total, shares);")
         with w.block(f"if (place == 0 && x{axis} < n)"):
@@ -250,8 +255,8 @@ class PersistentPrinter(HoldingPrinter, JoinedPrinter):
         w = self.writer
         whole = f"{self.name}_whole"
         w.lines([f"{whole} total;", "total.start();"])
-        w.line(f"for (idx block = threadIdx.x; block < blocks; block += {BLOCK})")
-        w.line(f"  total.take((({whole}*)wholes)[block]);")
+        w.line(f"for (idx part = threadIdx.x; part < blocks; part += {BLOCK})")
+        w.line(f"  total.take((({whole}*)wholes)[part]);")
         w.line(f"__shared__ {whole} ones[{BLOCK} / 32 + 1];")
         w.line(f"total = nj_join<{BLOCK}>(total, ones);")
         with w.block("if (threadIdx.x == 0)"):
@@ -281,13 +286,12 @@ class PersistentPrinter(HoldingPrinter, JoinedPrinter):
         shape = row_shape(self.across, n + width - 1 if skewed else n, width)
         assert shape is not None, "the plan without this kernel is for longer rows"
         lanes, items = shape
-        block, blocks = blocks_for(rows, lanes)
+        block, blocks = self._blocks(rows, lanes)
         packed = skewed or request.packed(self.slots, self.axes[0], width)
-        index = request.index_type()
-        constants = f"{index}, {width}, {packed}, {lanes}"
-        first = Start(
-            f"{self.name}_rows<{constants}, {items}, {1 if skewed else 0}>", (blocks, 1), block
-        )
+        constants = f"{request.index_type()}, {width}, {packed}, {lanes}"
+        edges = self.edges(n, shape, width, skewed)
+        rows_name = f"{self.name}_rows<{constants}, {items}, {edges}>"
+        first = Start(rows_name, (blocks, 1), block)
         ends = up(n, _WIDE) + (1 if self.whole_folds else 0)
         last = Start(f"{self.name}_ends<{constants}>", (ends, 1), BLOCK)
         cells = [sum(len(f.cells) for f in fs) for fs in (self.column_folds, self.whole_folds)]
@@ -307,15 +311,14 @@ class PersistentPrinter(HoldingPrinter, JoinedPrinter):
         if shape is None or len(self.kernel.outer) > 1:
             return ""
         lanes, _ = shape
-        block, blocks = blocks_for(rows, lanes)
+        block, blocks = self._blocks(rows, lanes)
         step = blocks * (block // lanes)
         return self.skewed(request, width) if step % width == 0 or step >= rows else ""
 
-
-def blocks_for(rows: int, lanes: int) -> tuple[int, int]:
-    """Threads of a block, and blocks, as many as run at once if there are rows for them."""
-    block = max(lanes, _SMALL)
-    return block, max(1, min(up(rows, block // lanes), _UNITS * _RESIDENT // block))
+    def _blocks(self, rows: int, lanes: int) -> tuple[int, int]:
+        """Threads of a block, and blocks, as many as run at once if there are rows for them."""
+        block = max(lanes, _SMALL)
+        return block, max(1, min(up(rows, block // lanes), _UNITS * self.resident // block))
 
 
 def folds_across(across: Across) -> list[tuple[Fold, tuple[int, ...]]]:
@@ -360,20 +363,25 @@ def plain_loads(kernel: Kernel, phase: Phase) -> Iterator[tuple[int, Load]]:
 
 def row_shape(across: Across, n: int, width: int) -> tuple[int, int] | None:
     """Threads of a row of n elements, and packs of a thread; None: no group holds it."""
+    each, _ = burden(across)
+    lanes = power(up(n, each))
+    # more than a warp is a whole block
+    lanes = max(lanes, _SMALL) if lanes > 32 else lanes
+    if each < width or lanes > _LONGEST:
+        return None
+    return lanes, max(1, power(up(n, lanes * width)))
+
+
+def burden(across: Across) -> tuple[int, int]:
+    """Elements of a row that a thread has, and registers that it needs for each."""
     kernel = across.kernel
-    outer = set(kernel.outer)
     words = 0
     for access, dtype in {(i.access, i.dtype) for i in packed_loads(kernel).values()}:
-        moves = any(a in outer and s != 0 for a, s in access.strides)
+        moves = any(a in kernel.outer and s != 0 for a, s in access.strides)
         words += up(dtype.itemsize, 4) * (2 if moves else 1)
     words += sum(up(b.dtype.itemsize, 4) for b in kernel.buffers if b.role == "row")
     folds = [f for f, axes in folds_across(across) if axes]
     cells = sum(8 * len(f.cells) for f in folds)
-    words += sum(up(f.accumulator.itemsize, 4) for f in folds)
-    for each in _EACH:
-        if each * words <= _WORDS and each * cells * _SMALL <= _SHARED and each >= width:
-            lanes = power(up(n, each))
-            # more than a warp is a whole block
-            lanes = max(lanes, _SMALL) if lanes > 32 else lanes
-            return (lanes, max(1, power(up(n, lanes * width)))) if lanes <= _LONGEST else None
-    return None
+    words += sum(up(f.accumulator.itemsize, 4) * len(f.cells) for f in folds)
+    fits = (e for e in _EACH if e * words <= _WORDS and e * cells * _SMALL <= _SHARED)
+    return next(fits, 1), words

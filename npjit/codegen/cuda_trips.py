@@ -1,35 +1,41 @@
 """Loops of elementwise kernels as one kernel with the loop inside.
 
-In: a `Plan`. Out: the plan with such loops as launches of new kernels, and which buffers each of
-these carries from trip to trip. A loop is fit when all kernels of its body go over the same items
-and touch what the loop writes only at their own item; every thread then keeps its items in
-registers through all trips:
+In: a `Plan`. Out: the plan with such loops as launches of new kernels, and what each of these
+carries from trip to trip. A loop is fit when all kernels of its body go over the same items and
+touch what the loop writes only at their own item; every thread then keeps its items in registers
+through all trips. Launches in front of the loop that are of the same sort, such as copies of what
+it starts from, join it; what nobody reads afterwards stays in registers:
 
-    for i < 50: launch k2(z, c; n), launch k3(count, z; n)   ->   launch k5(z, c, count; n, 50)
+    launch k1(z, c; n), for i < 50: launch k2(z, c; n), launch k3(count, z; n)
+        ->   launch k5(z, c, count; n, 50)
 
-    for (idx trip = 0; trip < s1; ++trip) { ... c0.at[lane] = v9; ... }
+    c0.at[lane] = v2; for (idx trip = 0; trip < s1; ++trip) { ... c0.at[lane] = v9; ... }
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from npjit.codegen.cuda_kernel import merged
-from npjit.codegen.cuda_lanes import LanePrinter, levels_of
+from npjit.codegen.cuda_lanes import LanePrinter, Move, levels_of
 from npjit.codegen.cuda_map import MapPrinter, open_map
-from npjit.codegen.cuda_terms import JoinedPrinter, Terms, actual
+from npjit.codegen.cuda_terms import JoinedPrinter, Terms, actual, places_in
 from npjit.core.size import Expr, Size, atoms
-from npjit.schedule.kernel import Access, Axis, Instr, Kernel, Load, Phase, Store
-from npjit.schedule.plan import If, Launch, Loop, Plan, Step, While
+from npjit.schedule.kernel import Axis, Kernel, Load, Phase, Store
+from npjit.schedule.plan import If, Launch, Loop, Place, Plan, Step, While
 
 
 @dataclass(frozen=True)
 class Trips:
-    """A kernel made of a loop: the buffers that it carries, and the size that counts the trips."""
+    """A kernel made of a loop: its phases are the start and one trip. The buffers that it carries,
+    those of them that it loads first and stores last, and the size that counts the trips."""
 
     kernel: Kernel
     carried: tuple[int, ...]
+    loaded: frozenset[int]
+    stored: frozenset[int]
     trips: int
 
 
@@ -43,88 +49,118 @@ class TripsPrinter(MapPrinter, JoinedPrinter):
     def print(self) -> str:
         w = self.writer
         axes = self.kernel.outer
-        phase = merged(self.kernel.phases)
-        packs = {b: f"c{b}" for b in self.made.carried}
-        printer = LanePrinter(self.values, phase, levels_of(axes, {}), self.slots, rows=packs)
-        printed = printer.print()
-        found = carried_accesses(phase, self.made.carried)
-        dtypes = [self.kernel.buffers[b].dtype for b in packs]
-        carried = [
-            printer.move(pack, found[b], dtype)
-            for (b, pack), dtype in zip(packs.items(), dtypes, strict=True)
-        ]
-        innermost = len(axes)
-        with self.function("", block=str(self.block)), open_map(self, printed):
-            for level in range(1, innermost):
-                w.lines(printed.levels[level])
-            w.lines(m.declare() for m in (*carried, *printer.moves.loads))
-            self.at_start(axes[-1], [m.load() for m in (*carried, *printer.moves.loads)])
+        start, trip = (self._printer(p) for p in self.kernel.phases)
+        carried = self._carried(trip)
+        loads = [m for b, m in carried.items() if b in self.made.loaded]
+        loads += [*start.moves.loads, *trip.moves.loads]
+        declared = {m.pack: m.declare() for m in (*carried.values(), *loads)}
+        with self.function("", block=str(self.block)), open_map(self, trip.out):
+            w.lines([*start.out.levels[-1], *start.out.levels[0]])
+            for level in range(1, len(axes)):
+                w.lines([*start.out.levels[level], *trip.out.levels[level]])
+            w.lines(declared.values())
+            self.at_start(axes[-1], [m.load() for m in loads])
+            self._each_lane(start)
             with w.block(f"for (idx trip = 0; trip < s{self.made.trips}; ++trip)"):
-                w.line("#pragma unroll")
-                with w.block("for (i32 lane = 0; lane < V; ++lane)"):
-                    w.line(f"const idx x{axes[-1]} = start{axes[-1]} + lane;")
-                    w.lines(printed.levels[innermost])
-            self.at_start(axes[-1], [m.store() for m in carried])
+                self._each_lane(trip)
+            stored = [m.store() for b, m in carried.items() if b in self.made.stored]
+            self.at_start(axes[-1], stored)
         return str(w)
 
+    def _printer(self, phase: Phase) -> LanePrinter:
+        packs = {b: f"c{b}" for b in self.made.carried}
+        levels = levels_of(self.kernel.outer, {})
+        printer = LanePrinter(self.values, phase, levels, self.slots, rows=packs)
+        printer.print()
+        return printer
 
-def carried_accesses(phase: Phase, carried: Iterable[int]) -> dict[int, Access]:
-    """How the kernel touches each of these buffers."""
-    every = [i.access for _, i in phase.body if isinstance(i, Load | Store)]
-    return {b: next(a for a in every if a.buffer == b) for b in carried}
+    def _carried(self, printer: LanePrinter) -> dict[int, Move]:
+        """The packs of what is carried."""
+        every = [i.access for _, i in self.kernel.instructions() if isinstance(i, Load | Store)]
+        accesses = {b: next(a for a in every if a.buffer == b) for b in self.made.carried}
+        dtypes = {b: self.kernel.buffers[b].dtype for b in accesses}
+        return {b: printer.move(f"c{b}", a, dtypes[b]) for b, a in accesses.items()}
+
+    def _each_lane(self, printer: LanePrinter) -> None:
+        w = self.writer
+        last = self.kernel.outer[-1]
+        w.line("#pragma unroll")
+        with w.block("for (i32 lane = 0; lane < V; ++lane)"):
+            w.line(f"const idx x{last} = start{last} + lane;")
+            w.lines(printer.out.levels[len(self.kernel.outer)])
 
 
 def with_trips(plan: Plan) -> tuple[Plan, dict[int, Trips]]:
     """The plan with loops made kernels, and these by their numbers."""
     kernels = list(plan.kernels)
     made: dict[int, Trips] = {}
+    uses = Counter(places_in(plan.steps))
 
-    def changed(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-        return tuple(map(one, steps))
+    def changed(steps: tuple[Step, ...], nested: bool = True) -> tuple[Step, ...]:
+        found: list[Step] = []
+        for step in steps:
+            if isinstance(step, If):
+                step = replace(step, then=changed(step.then), other=changed(step.other))
+            elif isinstance(step, While):
+                step = replace(step, test=changed(step.test), body=changed(step.body))
+            elif isinstance(step, Loop):
+                step = replace(step, body=changed(step.body))
+                joined = _with_start(plan, kernels[: len(plan.kernels)], found, step)
+                if joined is not None:
+                    joiner, inside = joined
+                    trips = joiner.finish(step.trips, uses - inside, nested)
+                    del found[len(found) - joiner.started :]
+                    made[len(kernels)] = trips
+                    kernels.append(trips.kernel)
+                    step = joiner.terms.launch(len(kernels) - 1)
+            found.append(step)
+        return tuple(found)
 
-    def one(step: Step) -> Step:
-        if isinstance(step, If):
-            return replace(step, then=changed(step.then), other=changed(step.other))
-        if isinstance(step, While):
-            return replace(step, test=changed(step.test), body=changed(step.body))
-        if not isinstance(step, Loop):
-            return step
-        step = replace(step, body=changed(step.body))
-        found = join(plan, kernels, step)
-        if found is None:
-            return step
-        launch, trips = found
-        made[len(kernels)] = trips
-        kernels.append(trips.kernel)
-        return replace(launch, kernel=len(kernels) - 1)
-
-    steps = changed(plan.steps)
+    steps = changed(plan.steps, nested=False)
     return replace(plan, steps=steps, kernels=tuple(kernels)), made
 
 
-def join(plan: Plan, kernels: Sequence[Kernel], loop: Loop) -> tuple[Launch, Trips] | None:
-    """The launch that does all trips, and its kernel; None when the loop is not fit."""
-    launches = [s for s in loop.body if isinstance(s, Launch)]
-    if len(launches) < len(loop.body) or not launches or loop.stops:
+def _with_start(
+    plan: Plan, kernels: Sequence[Kernel], before: Sequence[Step], loop: Loop
+) -> tuple[_Joiner, Counter[Place]] | None:
+    """A loop's kernel in the making, with as many launches in front of it as are fit, and all
+    mentions of places in both; None when the loop is not fit."""
+    found = None
+    for count in range(len(before) + 1):
+        start = before[len(before) - count :]
+        joiner = _joined(plan, kernels, start, loop)
+        if joiner is None:
+            return found
+        found = joiner, Counter(places_in((*start, loop)))
+    return found
+
+
+def _joined(
+    plan: Plan, kernels: Sequence[Kernel], start: Sequence[Step], loop: Loop
+) -> _Joiner | None:
+    launches = [s for s in (*start, *loop.body) if isinstance(s, Launch)]
+    if len(launches) < len(start) + len(loop.body) or not loop.body or loop.stops:
         return None
+    if any(launch.kernel >= len(kernels) for launch in launches):
+        return None  # a loop's kernel is no part of another's
     # sizes that inputs tell, so that whether the kernel fits is known before the plan runs
-    sizes = [s for launch in launches for s in launch.sizes]
+    sizes = [loop.trips, *(s for launch in launches for s in launch.sizes)]
     if any(v not in plan.sources for s in sizes if isinstance(s, Expr) for v in atoms(s)):
         return None
-    joiner = _Joiner(kernels[launches[0].kernel], launches[0])
-    for launch in launches:
-        if not joiner.add(kernels[launch.kernel], launch):
-            return None
-    return joiner.finish(loop.trips)
+    joiner = _Joiner(kernels[launches[0].kernel], launches[0], len(start))
+    if not all(joiner.add(kernels[launch.kernel], launch) for launch in launches):
+        return None
+    return joiner if joiner.is_fit() else None
 
 
 class _Joiner:
-    """Kernels of one body as one kernel."""
+    """Kernels of one body, and `started` ones in front of it, as one kernel."""
 
-    def __init__(self, first: Kernel, launch: Launch) -> None:
+    def __init__(self, first: Kernel, launch: Launch, started: int) -> None:
         self.terms = Terms()
+        self.started = started
         self.written: set[int] = set()
-        self.body: list[tuple[int, Instr]] = []
+        self.parts: list[Phase] = []
         self.extents = [actual(a.extent, launch) for a in first.axes]
         self.outer = first.outer
 
@@ -141,19 +177,16 @@ class _Joiner:
             return False
         self.written |= {numbers[i] for i, b in enumerate(kernel.buffers) if b.role != "in"}
         axes = {a: a for a in range(len(kernel.axes))}
-        self.body += merged(self.terms.phases(kernel, launch, numbers, axes)).body
+        self.parts.append(merged(self.terms.phases(kernel, launch, numbers, axes)))
         return True
 
-    def finish(self, trips: Size) -> tuple[Launch, Trips] | None:
-        """The launch and the kernel, if what is written is touched at the own item alone."""
+    def is_fit(self) -> bool:
+        """Whether what is written is touched at the own item alone, and each part in front of the
+        loop begins something for it."""
         for b in self.written:
-            every = {
-                (i.access, getattr(i, "within", ()))
-                for _, i in self.body
-                if isinstance(i, Load | Store) and i.access.buffer == b
-            }
+            every = {(i.access, getattr(i, "within", ())) for i in self._touching(b)}
             if len(every) != 1:
-                return None
+                return False
             ((only, bounds),) = every
             strides = dict(only.strides)
             if (
@@ -161,12 +194,42 @@ class _Joiner:
                 or only.gathers
                 or set(self.outer) - {a for a, s in strides.items() if s != 0}
             ):
-                return None
+                return False
             if strides[self.outer[-1]] != 1:
-                return None
+                return False
+        inside = {i.access.buffer for p in self.parts[self.started :] for i in accessing(p)}
+        return all(
+            any(isinstance(i, Store) and i.access.buffer in inside for i in accessing(p))
+            for p in self.parts[: self.started]
+        )
+
+    def _touching(self, buffer: int) -> list[Load | Store]:
+        return [i for p in self.parts for i in accessing(p) if i.access.buffer == buffer]
+
+    def finish(self, trips: Size, elsewhere: Counter[Place], nested: bool) -> Trips:
+        """The kernel; `elsewhere` has the places that other steps mention."""
         terms = self.terms
         axes = [Axis(terms.named(e)) for e in self.extents]
         # a size of its own, so that it is one however long the loop
         terms.sizes.append(trips)
-        kernel = terms.kernel(axes, self.outer, [Phase((), tuple(self.body))], self.written)
-        return terms.launch(-1), Trips(kernel, tuple(sorted(self.written)), len(terms.sizes) - 1)
+        start, trip = merged(self.parts[: self.started]), merged(self.parts[self.started :])
+        first = {b: self._touching(b)[0] for b in self.written}
+        loaded = {b for b, i in first.items() if isinstance(i, Load)}
+        begun = {i.access.buffer for i in accessing(start) if isinstance(i, Store)}
+        stored = {b for b in self.written if self._is_read(b, elsewhere, nested and b in loaded)}
+        kernel = terms.kernel(axes, self.outer, [start, trip], self.written)
+        # there may be no trip
+        loaded |= stored - begun
+        carried = tuple(sorted(self.written))
+        return Trips(kernel, carried, frozenset(loaded), frozenset(stored), len(terms.sizes) - 1)
+
+    def _is_read(self, buffer: int, elsewhere: Counter[Place], comes_back: bool) -> bool:
+        """Whether what is carried is wanted after the loop, or when a loop around it comes back."""
+        place = self.terms.places[buffer]
+        assert place is not None
+        return place.space != "arena" or elsewhere[place] > 0 or comes_back
+
+
+def accessing(phase: Phase) -> list[Load | Store]:
+    """The instructions of a phase that touch memory."""
+    return [i for _, i in phase.body if isinstance(i, Load | Store)]

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from npjit.codegen.cpp import unit
+from npjit.codegen.cpp import print_cpp
 from npjit.codegen.cpp_types import is_complex
 from npjit.codegen.toolchain import Compiler
 from npjit.schedule.kernel import DType
@@ -208,7 +208,7 @@ def print_cython(
     for step in every_step(plan.steps):
         if isinstance(step, Call) and not step.op.c:
             raise NotStandalone(f"{step.op.name} is computed by Python")
-    return unit(plan, vector) + _SERIAL, _Wrapper(plan, module).print()
+    return print_cpp(plan, vector) + _SERIAL, _Wrapper(plan, module).print()
 
 
 def print_setup(module: Module, compiler: Compiler, vector: Collection[str] = frozenset()) -> str:

@@ -19,20 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from npjit.core.size import (
-    Atom,
-    Expr,
-    Size,
-    Var,
-    applied,
-    atoms,
-    bounds,
-    depth,
-    linear,
-    rebuilt,
-    substitute,
-    text,
-)
+from npjit.core.size import Expr, Size, Var, atoms, bounds, linear, resolved, substitute, text
 
 
 @dataclass(frozen=True)
@@ -88,22 +75,7 @@ class Assumptions:
 
     def settled(self, size: Size) -> Size:
         """`normal`, and each min, max or select whose answer is known replaced by it."""
-        size = self.normal(size)
-        return rebuilt(size, self._answer) if depth(size) else size
-
-    def _answer(self, atom: Atom) -> Size:
-        if isinstance(atom, Var):
-            return Expr((((atom,), 1),))
-        args = [self.settled(a) for a in atom.args]
-        if atom.name == "select" and self.le(0, args[0]):
-            return args[1]
-        if atom.name == "select" and self.lt(args[0], 0):
-            return args[2]
-        if atom.name in ("min", "max"):
-            for less, more in (args, args[::-1]):
-                if self.le(less, more):
-                    return less if atom.name == "min" else more
-        return applied(atom, args)
+        return resolved(self.normal(size), self.le)
 
     def normal(self, size: Size) -> Size:
         """The size with every variable that a guard has equated replaced."""
@@ -163,7 +135,10 @@ class Assumptions:
         return self.le(a + 1, b)
 
     def holds(self, relation: str, a: Size, b: Size) -> bool | None:
-        """Whether `a relation b`, the relation being one of < <= > >= == !=."""
+        """Whether `a relation b`, the relation being one of < <= > >= == != or "in": 0 <= a < b."""
+        if relation == "in":
+            ends = (self.le(0, a), self.lt(a, b))
+            return False if False in ends else None if None in ends else True
         if relation in (">", ">="):
             a, b, relation = b, a, relation.replace(">", "<")
         if relation in ("<", "<="):

@@ -171,7 +171,7 @@ class Op:
     involution: bool = False
     # the argument's value in the node's element type, and nothing else
     conversion: bool = False
-    # of a comparison: its sign, "<" for one
+    # of a comparison: its sign, "<" for one, or "in" where the first is an index of the second
     relation: str = ""
     # the value is the product of the arguments to these powers
     powers: tuple[float, ...] = ()

@@ -15,7 +15,7 @@ Comparing sizes has three answers (True, False, None for unknown) and lives in `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -347,11 +347,10 @@ def _abs_range(r: tuple[Bound, Bound], sign: int) -> tuple[Bound, Bound]:
 
 def substitute(size: Size, values: Mapping[Var, Size]) -> Size:
     """The size with variables replaced by sizes."""
-    return rebuilt(size, lambda a: _substitute_atom(a, values))
+    return _rebuilt(size, lambda a: _substitute_atom(a, values))
 
 
-def rebuilt(size: Size, answer: Callable[[Atom], Size]) -> Size:
-    """The size with every atom replaced by its answer."""
+def _rebuilt(size: Size, answer: Callable[[Atom], Size]) -> Size:
     if isinstance(size, int):
         return size
     total: Size = 0
@@ -376,12 +375,27 @@ def _substitute_atom(atom: Atom, values: Mapping[Var, Size]) -> Size:
     if isinstance(atom, Var):
         found = values.get(atom)
         return Expr((((atom,), 1),)) if found is None else found
-    return applied(atom, [substitute(a, values) for a in atom.args])
+    return _BUILDERS[atom.name](*[substitute(a, values) for a in atom.args])
 
 
-def applied(fn: Fn, args: Sequence[Size]) -> Size:
-    """The function of other arguments."""
-    return _BUILDERS[fn.name](*args)
+def resolved(size: Size, le: Callable[[Size, Size], bool | None]) -> Size:
+    """The size with each min, max or select whose answer `le` (whether a <= b) knows replaced."""
+    return _rebuilt(size, lambda a: _resolved_atom(a, le)) if depth(size) else size
+
+
+def _resolved_atom(atom: Atom, le: Callable[[Size, Size], bool | None]) -> Size:
+    if isinstance(atom, Var):
+        return Expr((((atom,), 1),))
+    args = [resolved(a, le) for a in atom.args]
+    if atom.name == "select" and le(0, args[0]):
+        return args[1]
+    if atom.name == "select" and le(args[0], -1):
+        return args[2]
+    if atom.name in ("min", "max"):
+        for less, more in (args, args[::-1]):
+            if le(less, more):
+                return less if atom.name == "min" else more
+    return _BUILDERS[atom.name](*args)
 
 
 def text(size: Size, name: Callable[[Var], str] = lambda v: v.name, prefix: str = "") -> str:

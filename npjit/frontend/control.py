@@ -19,10 +19,10 @@ from npjit.frontend.carries import Permuted
 from npjit.frontend.items import Generated, Items, items_of
 from npjit.frontend.lists import GrowingList
 from npjit.frontend.loops import Stager
-from npjit.frontend.values import UNDEFINED, NotStaged
+from npjit.frontend.values import UNDEFINED, NotStaged, is_number
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
-from npjit.ops.symint import wrap
+from npjit.ops.symint import SymInt, wrap
 from npjit.ops.tracer import Tracer, where_called
 
 # loops of at most so many trips unroll; loops that cannot be staged unroll up to the second number
@@ -89,15 +89,31 @@ class Control:
             return not value
         return self._traced(value, lambda: False, lambda: True)
 
-    def listed(self, iterable: Any, element: Callable[[Any], Any]) -> list[Any]:
-        """[element(item) for item in iterable]"""
-        if not self._is_long(iterable):
-            return [element(item) for item in iterable]
+    def listed(
+        self,
+        iterable: Any,
+        element: Callable[[Any], Any],
+        test: Callable[[Any], Any] | None = None,
+    ) -> list[Any]:
+        """[element(item) for item in iterable if test(item)]"""
         made = GrowingList(self.block, [])
+        if not self._is_long(iterable) and test is None:
+            return [element(item) for item in iterable]
 
-        def body(item: Any) -> tuple[()]:
+        def given(item: Any) -> tuple[()]:
             made.append(element(item))
             return ()
+
+        def body(item: Any) -> tuple[()]:
+            if test is None:
+                return given(item)
+            self.branch(test(item), lambda: given(item), lambda: (), (), ())
+            return ()
+
+        if not self._is_long(iterable):
+            for item in iterable:
+                body(item)
+            return made
 
         self.for_loop(iterable, body, (), (), ())
         return made
@@ -157,8 +173,17 @@ class Control:
         return made
 
     def growing(self, items: list[Any]) -> Any:
-        """A list display that the function appends to."""
+        """A list display that the function appends to, or indexes."""
         return items if self.block.eager else GrowingList(self.block, items)
+
+    def repeated(self, items: list[Any], count: Any) -> Any:
+        """items * count, for a list that the function appends to, or indexes."""
+        value = items[0] if len(items) == 1 else None
+        if type(count) is not SymInt or not is_number(value) or self.block.eager:
+            return self.growing(items * count)
+        if not self.block.sizes.decide_le(1, count.size):
+            return self.growing([])
+        return GrowingList.repeated(self.block, value, count.size)
 
     # ------------------------------------------------------------ checks
 

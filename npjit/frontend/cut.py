@@ -33,7 +33,7 @@ from npjit.frontend.runs import Run
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Assert, ast.Pass)
-_STAYING = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
+_STAYING = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr, ast.JoinedStr)
 
 
 @dataclass(frozen=True)
@@ -78,16 +78,19 @@ class Cutter:
     ) -> None:
         self.made = made
         self.marks = marks
-        self.scope = scope
         self.name = code.co_name
         body = made.node.body
         self.locals = frozenset((*code.co_varnames, *code.co_cellvars))
+        # what is known of a name now: nothing of a variable, of others the global
+        self.scope = {**scope, **dict.fromkeys((*self.locals, *code.co_freevars))}
         # names that other functions see: nested ones, and generators that run later
         self.captured = captured(body) | _in_generators(body)
         self.outer = _declared(body)
+        # what a call may bind anew, and what only means something in the function's own frame
+        self.shared = _bound_inside(body) | {"super", "__class__"}
         self.rebound = self.own(_bound_often(made.node))
-        self.bindings = Bindings(lambda s: is_quiet(s, scope))
-        self.normal = NormalForm(self.stays, self.is_piece, self._is_fixed, scope)
+        self.bindings = Bindings(lambda s: is_quiet(s, self.scope))
+        self.normal = NormalForm(self.stays, self.is_piece, self._is_fixed, self.scope)
 
     def function(self) -> None:
         """Cut the whole tree, in place."""
@@ -122,7 +125,7 @@ class Cutter:
         """Whether the node itself is Python's."""
         if isinstance(n, ast.Name):
             stored = n.id in self.outer and not isinstance(n.ctx, ast.Load)
-            return stored or n.id in ("super", "__class__") or self.marks.stays(n)
+            return stored or n.id in self.shared or self.marks.stays(n)
         if isinstance(n, ast.Lambda | ast.GeneratorExp) and reads(n) & self.rebound:
             return True  # in a segment it would see that one's variables
         return isinstance(n, _STAYING) or self.marks.stays(n) or self._takes_what_stays(n)
@@ -247,9 +250,18 @@ class Cutter:
 
 
 def _declared(body: list[ast.stmt]) -> Names:
-    """Names that global and nonlocal statements declare."""
+    """Names that global and nonlocal statements declare, in nested functions, too."""
     nodes = [n for s in body for n in ast.walk(s) if isinstance(n, ast.Global | ast.Nonlocal)]
     return frozenset(name for n in nodes for name in n.names)
+
+
+def _bound_inside(body: list[ast.stmt]) -> Names:
+    """Variables of the function that nested functions bind."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    nested = [n for s in body for n in ast.walk(s) if isinstance(n, kinds)]
+    return frozenset(
+        name for f in nested for n in ast.walk(f) if isinstance(n, ast.Nonlocal) for name in n.names
+    )
 
 
 def _bound_often(node: Definition) -> Names:

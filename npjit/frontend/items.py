@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from npjit.core.assume import Unknown
 from npjit.core.graph import Block
-from npjit.core.size import Size, floordiv
+from npjit.core.size import Size, floordiv, smin
 from npjit.frontend.lists import is_stacked
 from npjit.ops.indexing import is_position, traced_int
 from npjit.ops.symint import SymInt, size_of, wrap
@@ -157,8 +158,10 @@ def items_of(block: Block, iterable: Any) -> Items | None:
     if type(iterable) is TracedZip:
         trips = iterable.parts[0].trips
         for p in iterable.parts[1:]:
-            if not block.sizes.decide_le(trips, p.trips):
-                trips = p.trips
+            try:
+                trips = trips if block.sizes.decide_le(trips, p.trips) else p.trips
+            except Unknown:
+                trips = smin(trips, p.trips)
         parts = iterable.parts
         return Items(trips, lambda k: tuple(p.get(k) for p in parts), block)
     if is_stacked(iterable):

@@ -52,12 +52,19 @@ class GrowingList(ListOfRows):
         # lists, dicts and objects that have become rows, with what they held then
         self.given: list[tuple[Any, list[Any]]] = []
 
+    @staticmethod
+    def repeated(block: Block, value: Any, count: Size) -> GrowingList:
+        """[value] * count"""
+        made = GrowingList(block, [])
+        made.stack(item_of(block, [value]), count)
+        made._put(slice(None), value, own=False)
+        made.length, made.most = wrap(block, count), count
+        return made
+
     def stack(self, item: Item, room: Size) -> None:
         """From now on the items are rows, of which there is room for so many."""
         if self.rows is not None:
-            item = row.joined_items(item, self.item) if self.item is not None else item
-            if item != self.item:
-                raise NotStaged("the items of a list change their type in a loop")
+            self._join(item)
             self._widen(room)
             return
         items = list(self)
@@ -68,6 +75,14 @@ class GrowingList(ListOfRows):
         for k, value in enumerate(items):
             self._put(k, value, own=False)
         self.length = len(items)
+
+    def _join(self, item: Item) -> None:
+        """Have the items be of a type that holds this one as well, in the same rows."""
+        assert self.item is not None
+        both = row.joined_items(self.item, item)
+        if [t.dtype for t in both.types] != [t.dtype for t in self.item.types]:
+            raise NotStaged("the items of a list change their type in a loop")
+        self.item = both
 
     def snapshot(self) -> tuple[Any, ...]:
         """What `revert` takes to make the list what it is now."""
@@ -146,6 +161,7 @@ class GrowingList(ListOfRows):
         if own:
             require_own(self.block, value)
         self.given += [(m, row.contents(m)) for m in row.mutable_parts(value)]
+        self._join(item_of(self.block, [value]))
         leaves = row.leaves_of(self.block, value, self.item)
         originals, _ = row.taken_apart(value)
         for array, original, leaf in zip(self.rows, originals, leaves, strict=True):

@@ -71,13 +71,15 @@ class LoopState:
 
     def run(self, code: Callable[[list[Any]], Any], entry: list[Any]) -> list[Any]:
         """The leaves that some code makes of these ones."""
-        out, parts = self.call(code, entry)
+        out, parts = self.call(code, entry, is_body=True)
         leaves, tree = flatten((list(out), parts))
         if tree != self.tree:
             raise NotStaged("a container changes its structure in a loop")
         return leaves
 
-    def call(self, code: Callable[[list[Any]], Any], entry: list[Any]) -> tuple[Any, Any]:
+    def call(
+        self, code: Callable[[list[Any]], Any], entry: list[Any], is_body: bool = False
+    ) -> tuple[Any, Any]:
         """What some code gives for these leaves, and what the objects hold then."""
         watch = self.watch
         state, parts = unflatten(self.tree, entry)
@@ -90,7 +92,8 @@ class LoopState:
             changed = [k for k in watch.changed() if k not in self.included]
             if changed:
                 raise Included(changed)
-            self.growths = watch.growths(self.included)
+            if is_body:
+                self.growths = watch.growths(self.included)
             self._require_rows()
             self._require_given(out)
             return out, watch.parts(self.included)
@@ -103,7 +106,7 @@ class LoopState:
             target = self.watch.objects[k]
             if self.watch.keys([k]) == [keys]:
                 continue
-            if type(target) is not GrowingList or keys[:1] == ("rows",):
+            if type(target) is not GrowingList or (keys[:1] == ("rows",) and not target.rows):
                 raise NotStaged("a container grows or shrinks in a loop")
             raise Grown(k, given_item(self.block, target, self.watch.before[k][1]))
 
@@ -131,7 +134,7 @@ class LoopState:
         """Grown for a list of rows that has no room for the items of all trips."""
         for k, growth in self.growths.items():
             target = self.watch.objects[k]
-            if growth != 0 and not target.is_outside:
+            if growth != 0 and is_stacked(target) and not target.is_outside:
                 if self.block.sizes.le(self._room(k, trips), target.room) is not True:
                     raise Grown(k, target.item)
 

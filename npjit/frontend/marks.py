@@ -113,10 +113,12 @@ class Marks:
         if found is None:
             return False
         path, inside = found
+        if any(self.stays(node) for node in path):
+            return False
         for node in reversed(path):
             if isinstance(node, ast.stmt):
                 return self._keep(node, str(error))
-            if _is_part(node, path) and not self.stays(node):
+            if _is_part(node, path):
                 self.python[key_of(node)] = str(error)
                 if inside and isinstance(node, ast.Call):
                     self.through.add(key_of(node))

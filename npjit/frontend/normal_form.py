@@ -23,6 +23,10 @@ from typing import Any
 
 import numpy as np
 
+# functions and methods that write into an argument of theirs
+_WRITERS = frozenset(["copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask", "at"])
+_WRITERS |= {"fill", "itemset", "partition", "resize", "setfield", "setflags", "sort", "byteswap"}
+
 Test = Callable[[Any], bool]
 
 
@@ -41,6 +45,7 @@ class NormalForm:
         self.is_piece = is_piece
         self.is_fixed = is_fixed
         self.scope = scope
+        self.taken = set(scope)
         self.before: list[ast.stmt] = []
 
     def statement(self, s: ast.stmt) -> list[ast.stmt]:
@@ -75,8 +80,10 @@ class NormalForm:
 
     def operand(self, e: ast.expr) -> ast.expr:
         """`e` with what stays Python in it evaluated before, and all that comes before that."""
-        if isinstance(e, ast.Name) or not self._within(e):
+        if not self._within(e):
             return e
+        if isinstance(e, ast.Name):
+            return self.hoisted(e)
         ordered = self._ordered(e)
         return self.hoisted(ordered) if self.stays(e) or _operands(e) is None else ordered
 
@@ -85,6 +92,9 @@ class NormalForm:
         if isinstance(e, ast.Constant) or (isinstance(e, ast.Name) and self.is_fixed(e.id)):
             return e
         name = f"_npjit_{e.lineno}_{e.col_offset}_{e.end_lineno}_{e.end_col_offset}"
+        while name in self.taken:
+            name += "_"  # in f-strings, two expressions may claim one place
+        self.taken.add(name)
         made = ast.Assign([ast.Name(name, ast.Store())], e)
         self.before.append(ast.fix_missing_locations(ast.copy_location(made, e)))
         return ast.copy_location(ast.Name(name, ast.Load()), e)
@@ -95,6 +105,8 @@ class NormalForm:
     def _ordered(self, e: ast.expr) -> ast.expr:
         """`e` with its operands, in the order of their evaluation, made into names where needed."""
         places = _operands(e) or []
+        if isinstance(e, ast.JoinedStr):
+            all(map(self._is_text_first, e.values))
         last = max((i for i, p in enumerate(places) if self._within(p.value)), default=-1)
         for i, place in enumerate(places[: last + 1]):
             if i < last and not self._within(place.value):
@@ -111,10 +123,38 @@ class NormalForm:
         join what is compiled before it: nothing compiled binds a name or looks at one.
         """
         for place in places:
-            if self.is_piece(place.value):
-                place.put(self.hoisted(place.value))
-            elif not (place.is_callee or isinstance(place.value, ast.Name | ast.Constant)):
+            e = place.value
+            if self.is_piece(e):
+                place.put(self.hoisted(e))
+            elif isinstance(e, ast.JoinedStr):
+                if not all(map(self._is_text_first, e.values)):
+                    return
+            elif not (place.is_callee or isinstance(e, ast.Name | ast.Constant)):
                 return
+
+    def _is_text_first(self, part: ast.expr) -> bool:
+        """Whether a part of an f-string leaves its place to the next; its own piece is evaluated
+        before, if it does not write into what is made into text before it.
+        """
+        if not isinstance(part, ast.FormattedValue):
+            return True
+        if part.format_spec is not None and not _is_constant(part.format_spec):
+            return False
+        if self.is_piece(part.value) and self._only_reads(part.value):
+            part.value = self.hoisted(part.value)
+        return isinstance(part.value, ast.Name | ast.Constant)
+
+    def _only_reads(self, e: ast.expr) -> bool:
+        """Whether an expression that is compiled surely writes into no array."""
+        for n in ast.walk(e):
+            if not isinstance(n, ast.Call):
+                continue
+            name = n.func.attr if isinstance(n.func, ast.Attribute) else ""
+            known = name and (self._is_module(n.func.value) or hasattr(np.ndarray, name))  # type: ignore[attr-defined]
+            known = known or self._is_builtin(n.func)
+            if not known or name in _WRITERS or any(k.arg in ("out", None) for k in n.keywords):
+                return False
+        return True
 
     def _held(self, place: _Place) -> ast.expr:
         """The operand, evaluated before those that follow it."""
@@ -127,8 +167,10 @@ class NormalForm:
             if hasattr(np.ndarray, e.attr):
                 e.value = self.hoisted(e.value)
                 return e
-        is_builtin = isinstance(e, ast.Name) and e.id not in self.scope and hasattr(builtins, e.id)
-        return e if is_builtin else self.hoisted(e)
+        return e if self._is_builtin(e) else self.hoisted(e)
+
+    def _is_builtin(self, e: ast.expr) -> bool:
+        return isinstance(e, ast.Name) and e.id not in self.scope and hasattr(builtins, e.id)
 
     def _is_module(self, e: ast.expr) -> bool:
         """Whether the expression names a module, `np.linalg` say."""
@@ -193,3 +235,7 @@ def _operands(e: ast.expr) -> list[_Place] | None:
 
 def _starred(nodes: list[ast.expr]) -> bool:
     return any(isinstance(n, ast.Starred) for n in nodes)
+
+
+def _is_constant(e: ast.expr) -> bool:
+    return not any(isinstance(n, ast.FormattedValue) for n in ast.walk(e))

@@ -11,6 +11,7 @@ changed in place:
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
 import types
 import warnings
@@ -120,7 +121,7 @@ def is_quiet(s: ast.With | ast.AsyncWith, scope: dict[str, Any]) -> bool:
 def _named(e: ast.expr, scope: dict[str, Any]) -> Any:
     """The object of a global name, or of a module's member."""
     if isinstance(e, ast.Name):
-        return scope.get(e.id, open if e.id == "open" else None)
+        return scope.get(e.id, getattr(builtins, e.id, None))
     owner = _named(e.value, scope) if isinstance(e, ast.Attribute) else None
     return vars(owner).get(e.attr) if isinstance(owner, types.ModuleType) else None
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from npjit import _runtime
 from npjit.frontend.builtin_names import TracedBuiltins
 from npjit.frontend.capture import Capture
 from npjit.frontend.containers import TracedDict, TracedList, named_tuple_class, require_few
@@ -65,7 +66,7 @@ class Outside:
         capture = self.capture
         cls = type(value)
         capture.check(number, ("type", cls))
-        if cls is np.ndarray:
+        if cls is np.ndarray or _runtime.is_device_array(value):
             return capture.array(value, number)
         if cls in (bool, int, float, complex) or isinstance(value, np.generic):
             return capture.scalar(value, number)

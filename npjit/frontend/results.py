@@ -76,6 +76,8 @@ class Results:
             return ("applied", operator.getitem, parts)
         if is_stacked(value):
             self._once(value)
+            if value.item.mixed:
+                raise NotCaptured("the function returns a list of Python's and NumPy's numbers")
             parts = [self.describe(v) for v in (value.length, *value.rows)]
             return ("applied", Rebuilt(value.item), parts)
         if type(value) in (TracedDict, TracedList):

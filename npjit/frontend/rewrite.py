@@ -98,15 +98,16 @@ def _rewrite_function(node: ast.FunctionDef) -> None:
 
 
 def _appended(node: ast.FunctionDef) -> Names:
-    """Names of lists that the function, or one inside it, appends to."""
-    return frozenset(
-        n.func.value.id
-        for n in ast.walk(node)
-        if isinstance(n, ast.Call)
-        and isinstance(n.func, ast.Attribute)
-        and n.func.attr == "append"
-        and isinstance(n.func.value, ast.Name)
-    )
+    """Names of lists that the function, or one inside it, appends to or indexes."""
+    found = set()
+    for n in ast.walk(node):
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute):
+            owner = n.func.value if n.func.attr in ("append", "extend") else None
+        else:
+            owner = n.value if isinstance(n, ast.Subscript) else None
+        if isinstance(owner, ast.Name):
+            found.add(owner.id)
+    return frozenset(found)
 
 
 def _parameters(args: ast.arguments) -> Names:
@@ -316,14 +317,12 @@ class Expressions(ast.NodeTransformer):
 
 
 def _comprehended(name: str, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
-    """[f(i) for i in items] as a call with `items` and `lambda i: f(i)`; a generator's condition
-    is a third argument. Others stay as they are."""
+    """[f(i) for i in items] as a call with `items` and `lambda i: f(i)`; a condition is a third
+    argument. Others stay as they are."""
     (first, *more) = node.generators
     targets = first.target.elts if isinstance(first.target, ast.Tuple) else [first.target]
     names = [t.id for t in targets if isinstance(t, ast.Name)]
     if more or first.is_async or len(names) < len(targets) or len(first.ifs) > 1:
-        return node
-    if first.ifs and isinstance(node, ast.ListComp):
         return node
     parts = []
     for part in (node.elt, *first.ifs):
@@ -340,7 +339,12 @@ def _growing(value: ast.expr) -> ast.expr:
     """List displays, by themselves or in a tuple, as lists that may grow in a staged loop."""
     if isinstance(value, ast.Tuple):
         value.elts = [_growing(v) for v in value.elts]
-    return _at(_call("growing", [value]), value) if isinstance(value, ast.List) else value
+    if isinstance(value, ast.List):
+        return _at(_call("growing", [value]), value)
+    if isinstance(value, ast.BinOp) and isinstance(value.left, ast.List):
+        if isinstance(value.op, ast.Mult):
+            return _at(_call("repeated", [value.left, value.right]), value)
+    return value
 
 
 def _at(node: Any, where: ast.AST) -> Any:

@@ -31,10 +31,12 @@ _MUTABLE = ("list", "dict", "dataclass")
 
 @dataclass(frozen=True)
 class Item:
-    """The type of an item."""
+    """The type of an item. `mixed`: of numbers it is not known whether they are Python's or NumPy's,
+    so that only an array can be made of the list."""
 
     tree: TreeDef
     types: tuple[TensorType, ...]
+    mixed: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -99,16 +101,13 @@ def joined_items(a: Item, b: Item) -> Item:
     """The type that holds items of both."""
     if a.tree != b.tree:
         raise NotStaged("a list of items of different structure grows in a loop")
-    pairs = zip(a.types, b.types, strict=True)
-    return Item(a.tree, tuple(s if s == t else joined(s, t) for s, t in pairs))
+    types = tuple(s if s == t else joined(s, t) for s, t in zip(a.types, b.types, strict=True))
+    return Item(a.tree, types, a.mixed or b.mixed or not a.types == types == b.types)
 
 
 def leaves_of(block: Block, value: Any, item: Item) -> list[Any]:
     """A value as an item of this type."""
-    leaves, tree = taken_apart(value)
-    if item_of(block, [value], item) != item:
-        raise NotStaged("the items of a list change their type in a loop")
-    assert tree == item.tree
+    leaves, _ = taken_apart(value)
     pairs = zip(leaves, item.types, strict=True)
     return [traced(block, as_type(block, as_node(block, v), t)) for v, t in pairs]
 
@@ -126,6 +125,9 @@ def rows_for(block: Block, item: Item, most: Size) -> tuple[Any, ...]:
 
 def read(block: Block, rows: Sequence[Any], item: Item, position: Any) -> Any:
     """The item at a position."""
+    if item.mixed and not block.depth:
+        # in a loop, as with a name that is carried, nobody looks
+        raise NotCaptured("an item of a list of Python's and NumPy's numbers")
     if item.is_mutable:
         # what is changed in it would have to show in the list
         raise NotCaptured("a list that grows in a loop gives back a list, dict or object")

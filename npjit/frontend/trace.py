@@ -144,7 +144,8 @@ def _require_writable(capture: Capture, position: int) -> None:
     if _overlaps_itself(entry.value):
         raise NotCaptured("a write to an array whose elements overlap", passing=True)
     fetch, check = capture.steps[entry.step]
-    capture.steps[entry.step] = (fetch, (*check[:-1], True))
+    if check[0] == "array":
+        capture.steps[entry.step] = (fetch, (*check[:-1], True))
 
 
 def _overlaps_itself(array: np.ndarray) -> bool:

@@ -235,16 +235,11 @@ def rule_entry_of(type_: TensorType) -> Any:
     return type_.dtype
 
 
-def result_weight(args: Sequence[Node], shape: Shape) -> Weight:
-    """A 0-d result of a ufunc is a NumPy scalar."""
-    return Weight.ARRAY if shape else Weight.SCALAR
-
-
 def apply(block: Block, op: Op, args: Sequence[Node], dtype: DType, params: Any = None) -> Node:
     """An elementwise row on arguments that already have its loop's element types."""
     shape = broadcast_shapes(block, [a.shape for a in args])
     stretched = [stretch(block, a, shape) for a in args]
-    weight = result_weight(args, shape)
+    weight = Weight.ARRAY if shape else Weight.SCALAR  # as a ufunc's result
     return block.add(op, stretched, params, TensorType(shape, dtype, weight))
 
 

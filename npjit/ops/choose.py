@@ -59,9 +59,11 @@ def clip(
     min: Any = np._NoValue,
     max: Any = np._NoValue,
 ) -> Any:
-    """np.clip."""
-    low = min if a_min is np._NoValue else a_min
-    high = max if a_max is np._NoValue else a_max
+    """np.clip: its bounds are a_min and a_max, both of them, or min and max."""
+    given = [v is not np._NoValue for v in (a_min, a_max, min, max)]
+    if given[0] != given[1] or (given[0] and any(given[2:])):
+        raise NotCaptured("these bounds of np.clip")
+    low, high = (a_min, a_max) if given[0] else (min, max)
     low, high = (None if v is np._NoValue else v for v in (low, high))
     block = find_block(a, low, high, out)
     return deliver(out, _clipped(block, as_array(block, a), low, high))

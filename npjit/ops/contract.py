@@ -218,6 +218,8 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     lb[max(y.ndim - 2, 0)] = la[-1]
     free = [s for s in lb if s != la[-1]]
     _require_aligned(block, x.raw_shape[-1], y.raw_shape[max(y.ndim - 2, 0)])
+    if out is not None and out.dtype != common_dtype([x.node, y.node]):
+        raise ValueError("output array is not acceptable")
     return _labelled(block, x, y, la, "".join(lb), la[:-1] + "".join(free), out)
 
 

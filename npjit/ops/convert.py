@@ -46,6 +46,8 @@ def array(
     wanted = dtype_of(dtype)
     if not copy and type(object) is Tracer and object.weight is Weight.ARRAY:
         made = object if wanted is None else object.astype(wanted, copy=False)
+        if copy is False and made is not object:
+            raise NotCaptured("np.array that may not copy")
     else:
         node = build.weigh(block, _nested(block, object), Weight.ARRAY)
         made = fresh(block, node if wanted is None else build.cast(block, node, wanted))
@@ -154,7 +156,9 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
         raise NotCaptured("np.copyto into an array that tracing cannot see")
     value = as_node(dst.block, src)
     if where is not True:
-        mask = build.cast(dst.block, as_node(dst.block, where), build.BOOL)
+        mask = as_node(dst.block, where)
+        if mask.dtype != build.BOOL:
+            raise NotCaptured("np.copyto where something that is not bool")
         value = build.select(dst.block, mask, build.cast(dst.block, value, dst.dtype), dst.node)
     dst.write(value, casting)
 

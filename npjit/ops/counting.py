@@ -77,8 +77,10 @@ def isin(
     *,
     kind: Any = None,
 ) -> Tracer:
-    """np.isin."""
+    """np.isin; `kind` is how NumPy searches."""
     block = find_block(element, test_elements)
     nodes = [as_array(block, v).node for v in (element, test_elements)]
+    if kind not in (None, "sort") and not (kind == "table" and nodes[0].dtype.kind in "bui"):
+        raise NotCaptured(f"np.isin of kind {kind!r}")
     (made,) = call(block, ISIN, nodes, bool(invert))
     return array_result(block, made.node)

@@ -49,6 +49,14 @@ for _ufunc, _sign in {
         _ufunc, _comparison(_sign), complex_c=f"{{0}} {_sign} {{1}}", flat=True, relation=_sign
     )
 
+
+def _is_index(i: Any, n: Any) -> Any:
+    return (i >= 0) & (i < n)
+
+
+# of int64s, the second one an extent: one comparison, since a negative index is a huge number
+elementwise(_is_index, "(u64){0} < (u64){1}", name="is_index", flat=True, relation="in")
+
 # ---------------------------------------------------------------- tests
 
 for _ufunc, _whole in {np.isnan: "false", np.isinf: "false", np.isfinite: "true"}.items():

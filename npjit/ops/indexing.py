@@ -95,11 +95,8 @@ def bind(block: Block, node: Node, least: Size, greatest: Size) -> Size:
 def _check_index(block: Block, node: Node, n: Size) -> None:
     """0 <= node < n, or the call fails with NumPy's IndexError."""
     node = build.weigh(block, node, Weight.SCALAR)
-    zero = build.constant(block, 0, build.INT64)
     extent = build.weigh(block, build.size_node(block, n), Weight.SCALAR)
-    low = build.ufunc(block, kinds.UFUNCS[np.less_equal], np.less_equal, [zero, node])
-    high = build.ufunc(block, kinds.UFUNCS[np.less], np.less, [node, extent])
-    ok = build.ufunc(block, kinds.UFUNCS[np.logical_and], np.logical_and, [low, high])
+    ok = build.apply(block, kinds.ROWS["is_index"], [node, extent], build.BOOL)
     block.add(kinds.CHECK, (ok,), "IndexError: index out of bounds", ok.type)
 
 

@@ -124,6 +124,8 @@ def cross(
 @function(np.linalg.cross)
 def linalg_cross(x1: Any, x2: Any, /, *, axis: Any = -1) -> Tracer:
     """np.linalg.cross."""
+    if axis is None:
+        raise TypeError("np.linalg.cross takes an axis")
     return cross(x1, x2, axis=axis)
 
 

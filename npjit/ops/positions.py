@@ -63,6 +63,8 @@ def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[Any, ...]
     array = as_array(block, indices)
     if array.dtype.kind not in "iu":
         raise TypeError("only int indices permitted")
+    if order not in ("C", "F"):
+        raise ValueError("only 'C' or 'F' order is permitted")
     extents = _extents(shape)
     rest = array.astype(np.int64)
     _require(block, (rest >= 0) & (rest < math.prod(extents)), "ValueError: index out of bounds")

@@ -207,7 +207,12 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Trac
     if array.ndim != 1:
         raise ValueError("object too deep for desired array")
     if sorter is not None:
-        array = np.take(array, as_array(block, sorter))
+        order = as_array(block, sorter)
+        if order.ndim != 1 or order.dtype.kind not in "iu":
+            raise NotCaptured("np.searchsorted with this sorter")
+        if order.shape != array.shape:
+            raise ValueError("sorter.size must equal a.size")
+        array = np.take(array, order)
     dtype = common_dtype([array.node, values])
     nodes = [build.cast(block, n, dtype) for n in (array.node, values)]
     (made,) = call(block, SEARCHSORTED, nodes, side)

@@ -110,7 +110,10 @@ def var(
     kind = _accumulator(array, dtype)
     if dtype is not None and "c" in (kind.kind, array.dtype.kind):
         raise NotCaptured("a variance of complex numbers, or with a complex dtype")
-    ddof = ddof if correction is Absent else correction
+    if correction is not Absent:
+        if ddof != 0:
+            raise ValueError("ddof and correction can't be provided simultaneously.")
+        ddof = correction
     kept = is_set(keepdims)
     own_mean = mean is Absent or mean is None
     if own_mean and where is True and _is_whole(array, axis) and kind in (SINGLE, build.FLOAT64):
@@ -343,6 +346,8 @@ def cov(
     """np.cov without weights."""
     if fweights is not None or aweights is not None:
         raise NotCaptured("np.cov with weights")
+    if ddof is not None and ddof != int(ddof):
+        raise ValueError("ddof must be integer")
     block = find_block(m, y)
     rows = [as_array(block, v) for v in (m, y) if v is not None]
     kind = (

@@ -21,6 +21,7 @@ from npjit.core.view import View
 from npjit.ops import build, indexing, kinds
 from npjit.ops.cell import Cell
 from npjit.ops.errors import NotCaptured, active_trace
+from npjit.ops.settings import require_usual
 from npjit.ops.symint import SymInt, is_int, size_of, wrap
 
 PYTHON_TYPES = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
@@ -349,6 +350,7 @@ def guarded(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             block.where = where
             break
     try:
+        require_usual(kwargs)
         return call(*args, **kwargs)
     except NotCaptured as e:
         if not e.where:
@@ -367,6 +369,7 @@ def call_ufunc(ufunc: np.ufunc, *inputs: Any, **kwargs: Any) -> Any:
 
 
 def apply_ufunc(block: Block, ufunc: np.ufunc, method: str, inputs: Any, kwargs: Any) -> Any:
+    require_usual(kwargs)
     if method != "__call__":
         found = kinds.FUNCTIONS.get((ufunc, method))
         if found is None:

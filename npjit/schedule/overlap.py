@@ -35,7 +35,7 @@ def reads_what_it_writes(
             continue
         seen.add((n, index))
         if n is old:
-            if index != target and not _apart(labels, index, target):
+            if index != target and not lie_apart(labels, index, target):
                 return True
             continue
         if n in program.base and n.op.kind is not Kind.CELL:
@@ -61,7 +61,7 @@ def meets(
             continue
         seen.add((n, index))
         if program.base.get(n) is cell:
-            if n is not old or (index != target and not _apart(labels, index, target)):
+            if n is not old or (index != target and not lie_apart(labels, index, target)):
                 return True
             continue
         if n in program.base and n.op.kind is not Kind.CELL:
@@ -82,7 +82,7 @@ def _arguments(labels: Labels, n: Node, index: Index) -> list[Index] | None:
     return arguments(n, index)
 
 
-def _apart(labels: Labels, a: Index, b: Index) -> bool:
+def lie_apart(labels: Labels, a: Index, b: Index) -> bool:
     """Whether the two never name one element, because their ranges in one dimension are
     disjoint."""
     if len(a) != len(b) or any(s.dims > 1 for s in (*a, *b)):

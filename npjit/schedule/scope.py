@@ -22,6 +22,7 @@ from npjit.core.layout import Layout
 from npjit.core.op import CONTROL, Bind, Kind
 from npjit.core.size import Size, product, smax
 from npjit.schedule import plan
+from npjit.schedule.blank import leave_blank
 from npjit.schedule.call import Called, lower_call
 from npjit.schedule.cells import CALLS, inputs_of, read_program
 from npjit.schedule.contract import Product, lower_contract
@@ -75,7 +76,7 @@ class Scope:
         ranges: Ranges | None = None,
         strides: Sequence[tuple[Size, ...]] | None = None,
     ) -> None:
-        graph = split(graph)
+        graph = leave_blank(split(graph))
         storage = Storage(graph, layouts)
         for n, given in zip(graph.inputs, strides or (), strict=False):
             storage.give(n, given)

@@ -21,7 +21,7 @@ from npjit.schedule.cells import FOREVER, Program
 from npjit.schedule.group import Group, Labels, Reduced, Root, depends
 from npjit.schedule.index import Index, address, labels_of, plain, rename
 from npjit.schedule.merge import Pairs, merge
-from npjit.schedule.overlap import meets
+from npjit.schedule.overlap import lie_apart, meets
 from npjit.schedule.pull import arguments, reduced_axes
 
 # the groups that use a node, and at which indices
@@ -149,10 +149,11 @@ class Walk:
 
         for u, first in a.roots.items():
             for w, second in b.roots.items():
-                if program.base[u] is program.base[w]:
-                    return False
                 here = (rename(first.index, labels.find), rename(first.value_index, labels.find))
                 there = (rename(second.index, name), rename(second.value_index, name))
+                same = program.base[u] is program.base[w]
+                if same and not lie_apart(labels, here[0], there[0]):
+                    return False
                 if meets(program, labels, u, here[0], second.value, there[1]):
                     return False
                 if meets(program, labels, w, there[0], first.value, here[1]):

@@ -21,7 +21,8 @@ from npjit.transform.literal import is_zero, literal_of
 
 # longer chains stay: each selection costs a comparison or two for every element
 LONGEST = 4
-# chains whose values take more additions stay: a selection computes each of them for every element
+# chains with more additions beside those of the dearest value stay: a selection computes all of its
+# values for every element, where storage takes one
 HEAVY = 4
 
 
@@ -56,19 +57,18 @@ def _short_chains(graph: Graph) -> set[Node]:
         boxes = all(_is_box(u) for u in chain[1:])
         if len(chain) > LONGEST + 1 or not boxes or not kept.isdisjoint(chain):
             continue
-        if sum(_work(u.args[1]) for u in chain[1:]) <= HEAVY:
+        work = [_work(n.args[-1]) for n in chain]
+        if sum(work) - max(work) <= HEAVY:
             chosen.update(chain)
     return chosen
 
 
 def _work(n: Node) -> int:
-    """The additions that an element of a value takes, as far as that matters here."""
+    """The additions that an element of a value takes, counted until they are too many."""
     if n.op.kind is Kind.VIEW:
         return _work(n.args[0])
-    if n.op.kind is not Kind.ELEMENTWISE or n.op.cost > HEAVY:
-        return n.op.cost if n.op.kind is Kind.ELEMENTWISE else 0
-    work = n.op.cost
-    for a in n.args:
+    work = n.op.cost if n.op.kind is Kind.ELEMENTWISE else 0
+    for a in n.args if work else ():
         work += _work(a) if work <= HEAVY else 0
     return work
 

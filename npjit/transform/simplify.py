@@ -28,6 +28,7 @@ from npjit.core.op import Bind, Kind, Literal, Op
 from npjit.core.size import Expr
 from npjit.core.view import Along, At, Cut, View, index
 from npjit.ops import build, kinds
+from npjit.transform.hoist import hoist_checks
 from npjit.transform.literal import is_zero, literal_of
 from npjit.transform.locate import APART, locate
 from npjit.transform.select import select_updates
@@ -60,6 +61,7 @@ def simplify(graph: Graph, around: Assumptions | None = None) -> Graph:
     """The graph with every rule applied and unneeded storage removed; `around` is known of it."""
     known = around or Assumptions()
     smaller = sink(select_updates(remove_storage(_rewrite(graph, known, simplify))))
+    smaller = hoist_checks(smaller)
     return _rewrite(smaller, known, _again)
 
 

@@ -27,6 +27,7 @@ _DIFFERENCES: dict[str, Callable[[Size, Size], tuple[list[Size], list[Size]]]] =
     ">=": lambda a, b: ([a - b], [b - a - 1]),
     "==": lambda a, b: ([a - b, b - a], []),
     "!=": lambda a, b: ([], [a - b, b - a]),
+    "in": lambda a, b: ([a, b - a - 1], []),
 }
 
 

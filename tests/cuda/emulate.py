@@ -12,11 +12,15 @@ Each launch's functions are compiled by NVRTC too, where its wheel is installed.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
 import hashlib
 import os
 import subprocess
+import weakref
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +32,7 @@ from npjit.backends.cuda_program import Program
 from npjit.codegen.cuda import OPTIONS
 from npjit.core.op import Op
 from npjit.schedule.plan import Launch, Plan
-from tests.cuda import nvrtc
+from tests.cuda import driver_double, nvrtc
 
 HERE = Path(__file__).parent
 ARCHITECTURES = ("sm_80", "sm_90")
@@ -55,22 +59,26 @@ class Memory:
         self._block = np.full(size + 512, fill, np.uint8)
         start = -self._block.ctypes.data % 256 + shift
         self.bytes = self._block[start : start + size]
-        self.address = self._block.ctypes.data + start
+        self.ptr = self._block.ctypes.data + start
 
 
 class EmulatedDevice:
-    """The CPU as a `Device`."""
+    """The CPU as a `Device`: the driver's double starts kernels under the emulator."""
+
+    number = 0
 
     def __init__(self, shift: int = 0) -> None:
+        driver_double.install()
         self.shift = shift
+        self.room: weakref.WeakSet[Any] = weakref.WeakSet()
         self.memories: dict[int, Memory] = {}
         self.zeros: Memory | None = None
-        # (source, name) -> library and number of the function there
-        self.known: dict[tuple[str, str], tuple[Any, int, str]] = {}
+        # (source, name) -> handle
+        self.known: dict[tuple[str, str], int] = {}
 
     def add(self, memory: Memory) -> Memory:
         """Memory that kernels may touch."""
-        self.memories[memory.address] = memory
+        self.memories[memory.ptr] = memory
         return memory
 
     def array(self, value: Any) -> Any:
@@ -93,8 +101,20 @@ class EmulatedDevice:
         """An array for NumPy to read."""
         return array
 
+    def active(self) -> Any:
+        return contextlib.nullcontext()
+
     def address(self, array: Any) -> int:
         return int(array.ctypes.data)
+
+    def uploaded(self, array: np.ndarray) -> Any:
+        return self.array(array)
+
+    def downloaded(self, array: Any) -> np.ndarray:
+        return self.values(array).copy(order="K")
+
+    def maker(self, *spec: Any) -> Any:
+        return self.empty, spec
 
     def empty(self, shape: tuple[int, ...], dtype: Any, perm: tuple[int, ...] | None) -> Any:
         perm = perm or tuple(range(len(shape)))
@@ -102,42 +122,64 @@ class EmulatedDevice:
         flat = memory.bytes.view(dtype).reshape(tuple(shape[p] for p in perm))
         return flat.transpose(np.argsort(perm)) if shape else flat
 
+    def memory(self, size: int) -> Any:
+        return self.add(Memory(size))
+
     def allocate(self, size: int) -> tuple[Any, int]:
-        memory = self.add(Memory(size))
-        return memory, memory.address
+        memory = self.memory(size)
+        return memory, memory.ptr
 
     def counters(self, count: int) -> int:
+        if not count:
+            return 0
         self.zeros = self.add(Memory(4 * count, fill=0))
-        return self.zeros.address
+        return self.zeros.ptr
 
     def functions(
         self, source: str, names: Sequence[str], options: tuple[str, ...] = OPTIONS
-    ) -> list[Any]:
+    ) -> list[int]:
         """Build instances of a module's functions, for the emulator and by NVRTC."""
         missing = [n for n in names if (source, n) not in self.known]
         if missing:
             library = build(source, missing)
             for number, name in enumerate(missing):
-                self.known[source, name] = (library, number, name)
+                start = functools.partial(self.start, library, number, name)
+                words = getattr(library, f"words_{number}")()
+                self.known[source, name] = driver_double.function(start, words)
             if nvrtc.library() is not None:
                 for architecture in ARCHITECTURES:
                     nvrtc.compile_functions(source, missing, architecture, options)
         return [self.known[source, n] for n in names]
 
-    def start(self, function: Any, grid: tuple[int, int], block: int, parameters: int) -> None:
-        library, number, name = function
+    def start(
+        self,
+        library: Any,
+        number: int,
+        name: str,
+        grid: tuple[int, int],
+        block: int,
+        parameters: int,
+    ) -> None:
+        """Run a launch of function `number` of a library."""
         library.emulator_forget()
         for memory in self.memories.values():
             size = ctypes.c_longlong(memory.bytes.size)
-            library.emulator_buffer(ctypes.c_void_p(memory.address), size)
+            library.emulator_buffer(ctypes.c_void_p(memory.ptr), size)
         launch = getattr(library, f"start_{number}")
         launch.restype = ctypes.c_bool
         if not launch(*grid, block, ctypes.c_void_p(parameters)):
             library.emulator_fault.restype = ctypes.c_char_p
             raise Fault(f"{name}: {library.emulator_fault().decode()}")
 
-    def multiply(self, a: Region, b: Region, c: Region) -> None:
-        self.view(c)[...] = np.matmul(self.view(a), self.view(b))
+    def multiplier(self, a: Region, b: Region, c: Region) -> Any:
+        def multiply(*addresses: int) -> None:
+            x, y, z = (
+                self.view(replace(r, address=place))
+                for r, place in zip((a, b, c), addresses, strict=True)
+            )
+            z[...] = np.matmul(x, y)
+
+        return multiply
 
     def copy(self, source: Region, target: Region) -> None:
         self.view(target)[...] = self.view(source)
@@ -215,6 +257,7 @@ def build(source: str, functions: Sequence[str]) -> ctypes.CDLL:
         parts.append(
             f'extern "C" bool start_{number}({given})'
             f" {{ return emulator::start({name}, x, y, threads, words); }}"
+            f' extern "C" int words_{number}() {{ return emulator::words({name}); }}'
         )
     base = compile_once("emulator", (HERE / "emulator.cpp").read_text(), [*_COMMON, "-O2"], None)
     return ctypes.CDLL(str(compile_once("kernels", "\n".join(parts), _KERNEL, base)))

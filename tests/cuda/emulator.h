@@ -58,6 +58,12 @@ bool start(void (*kernel)(P...), unsigned x, unsigned y, unsigned threads,
   return launch(x, y, threads, [=] { call(kernel, parameters, std::index_sequence_for<P...>()); });
 }
 
+// How many parameters a kernel has.
+template <class... P>
+int words(void (*)(P...)) {
+  return sizeof...(P);
+}
+
 }  // namespace emulator
 
 #define __global__

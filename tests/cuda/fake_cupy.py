@@ -9,16 +9,17 @@ emulator:
 
 from __future__ import annotations
 
-import contextlib
 import os
 import types
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from npjit import _runtime
 from npjit.backends import cuda as backend
 from tests.cuda.emulate import EmulatedDevice
+
+ON_GPU = "NPJIT_TEST_GPU" in os.environ
 
 
 class Pointer:
@@ -27,18 +28,17 @@ class Pointer:
     def __init__(self, ptr: int, owner: Any) -> None:
         self.ptr = ptr
         self.owner = owner
+        # an object of its own, as CuPy's: who holds it holds the memory
+        self.mem = types.SimpleNamespace(owner=owner)
         self.device_id = 0
-
-    def __add__(self, offset: int) -> Pointer:
-        return Pointer(self.ptr + offset, self.owner)
 
 
 class Array:
     """A device array; only its own methods read it."""
 
-    def __init__(self, values: np.ndarray) -> None:
+    def __init__(self, values: np.ndarray, owner: Any = None) -> None:
         self._values = values
-        self.data = Pointer(values.ctypes.data, values)
+        self.data = Pointer(values.ctypes.data, values if owner is None else owner)
         self.shape, self.strides, self.dtype = values.shape, values.strides, values.dtype
         self.ndim, self.size, self.itemsize = values.ndim, values.size, values.itemsize
 
@@ -69,36 +69,31 @@ class ArrayDevice(EmulatedDevice):
     def empty(self, shape: Any, dtype: Any, perm: Any) -> Any:
         return Array(super().empty(shape, dtype, perm))
 
+    def uploaded(self, array: np.ndarray) -> Array:
+        return Array(super().array(array))
+
+    def downloaded(self, array: Array) -> np.ndarray:
+        return array.get()
+
+    def part_of(self, array: Array, shape: Any, offset: int, strides: Any) -> Array:
+        values, item = array._values, array.itemsize
+        view = np.ndarray((1,), values.dtype, array.data.owner, offset * item)
+        steps = [s * item for s in strides]
+        return Array(np.lib.stride_tricks.as_strided(view, shape, steps), array.data.owner)
+
 
 def install(monkeypatch: Any) -> Any:
     """Put the fake module and the emulated device in place of CuPy and its device; the real ones
     stay where the tests run on a GPU."""
-    if "NPJIT_TEST_GPU" in os.environ:
+    if ON_GPU:
         return backend.cupy()
     device = ArrayDevice()
 
-    def asarray(value: Any, order: str = "K") -> Array:
-        return value if isinstance(value, Array) else Array(device.array(np.asarray(value)))
+    def asarray(value: Any) -> Array:
+        return value if isinstance(value, Array) else device.uploaded(np.asarray(value))
 
-    def ndarray(shape: Any, dtype: Any, pointer: Pointer, strides: Any) -> Array:
-        address = {"shape": shape, "typestr": np.dtype(dtype).str, "strides": strides, "version": 3}
-        view = types.SimpleNamespace(
-            __array_interface__=address | {"data": (pointer.ptr, False)}, owner=pointer.owner
-        )
-        return Array(np.asarray(view))
-
-    @contextlib.contextmanager
-    def on_device(number: int) -> Iterator[None]:
-        yield
-
-    module = types.SimpleNamespace(
-        asarray=asarray,
-        asnumpy=lambda a, order="A": a.get(),
-        ndarray=ndarray,
-        cuda=types.SimpleNamespace(
-            Device=on_device, runtime=types.SimpleNamespace(getDevice=lambda: 0)
-        ),
-    )
+    module = types.SimpleNamespace(asarray=asarray, ndarray=Array, device=device)
+    _runtime.set_device_interface(Array, lambda: 0)
     monkeypatch.setattr(backend, "cupy", lambda: module)
-    monkeypatch.setattr(backend, "device", lambda: device)
+    monkeypatch.setattr(backend, "device", lambda number: device)
     return module

@@ -16,7 +16,7 @@ class GpuDevice(CupyDevice):
     """CuPy's device with what the tests need of the emulated one."""
 
     def __init__(self, shift: int = 0) -> None:
-        super().__init__()
+        super().__init__(0)
         self.shift = shift
 
     def array(self, value: Any) -> Any:

@@ -24,7 +24,7 @@ def test_device_arrays_give_device_arrays(cupy: Any) -> None:
     x = np.linspace(0, 1, 100)
     f = npjit.jit(curve)
     got = f(cupy.asarray(x), 2.0)
-    assert isinstance(got, fake_cupy.Array)
+    assert isinstance(got, cupy.ndarray)
     np.testing.assert_allclose(got.get(), curve(x, 2.0), rtol=1e-14)
     f(cupy.asarray(x[:50]), 3.0)
     assert f.cache_info()["whole"] == 2 and f.cache_info()["compiled"] == 1
@@ -47,7 +47,7 @@ def test_cpu_arrays_still_run_on_the_cpu(cupy: Any) -> None:
 
 def test_mixed_arguments_are_refused(cupy: Any) -> None:
     x = np.ones(20)
-    with pytest.raises(TypeError, match="both CPU and GPU"):
+    with pytest.raises(TypeError, match=r"both CPU .* and GPU"):
         npjit.jit(np.add)(cupy.asarray(x), x)
 
 

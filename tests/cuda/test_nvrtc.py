@@ -27,9 +27,13 @@ def lowered(cupy: Any, function: Any, *args: Any) -> str:
 @pytest.mark.parametrize(
     ("function", "shapes", "name"),
     [
-        (workloads.softmax, [(20, 500)], "k0_held<i32, 4, 0x24ull, 1024, 8, 0>"),
-        (workloads.softmax, [(20, 500)], "k0_held<i32, 4, 0x24ull, 1024, 8, 1>"),
-        (workloads.layer_norm, [(20, 500), (500,), (500,)], "k0_held<i32, 4, 0x924ull, 128, 2, 0>"),
+        (workloads.softmax, [(20, 500)], "k0_held<i32, 4, 0x24ull, 1024, 8, nj_exact>"),
+        (workloads.softmax, [(20, 500)], "k0_held<i32, 4, 0x24ull, 1024, 8, nj_skewed>"),
+        (
+            workloads.layer_norm,
+            [(20, 500), (500,), (500,)],
+            "k0_held<i32, 4, 0x924ull, 128, 2, nj_whole>",
+        ),
         (workloads.pairwise, [(60, 64), (70, 64)], "k0_blocked<i32, 1, 0, 8>"),
         (workloads.transpose_add, [(90, 90), (90, 90)], "k0<i32, 4, 0x124ull, 0x124ull>"),
         (workloads.column_sum, [(300, 300)], "k0_0<i32, 4, 0x24ull, 8>"),

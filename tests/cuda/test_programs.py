@@ -119,6 +119,32 @@ def test_a_loop_of_elementwise_kernels_is_one_kernel(cupy: Any) -> None:
     assert "for (idx trip = 0;" in low.as_text("cuda")
 
 
+def nested(x):
+    for _ in range(20):
+        x = x * 0.5
+        for _ in range(40):
+            x = x * 0.75 + 1
+    return x
+
+
+def warm_up(x, n):
+    scaled = x * 3
+    total = np.zeros_like(x)
+    for _ in range(n):
+        step = np.cos(scaled)
+        total = total + step
+        scaled = scaled * 0.5 + step
+    return total, scaled
+
+
+def test_loops_of_elementwise_kernels_around_and_in_front(cupy: Any) -> None:
+    check(cupy, nested, normal(301))
+    for n in (0, 1, 30):
+        check(cupy, warm_up, normal(301), n)
+    source = npjit.jit(warm_up).lower(cupy.asarray(normal(301)), 30).as_text("cuda")
+    assert "for (idx trip = 0;" in source
+
+
 def smooth(x, n):
     for _ in range(n):
         x = 0.5 * (np.roll(x, 1) + x)

@@ -17,31 +17,35 @@ static void k0_p0(const k0_args& a, const k0_lanes& seen, const k0_lanes& own, i
   f64* const acc1 = own.acc1;
   f64* const total1 = own.total1;
 #pragma omp simd
-  for (i64 x1 = from; x1 < to; ++x1) {
-    acc1[x1 - from] = 0;
-    total1[x1 - from] = 0;
+  for (i64 lane = 0; lane < to - from; ++lane) {
+    const i64 x1 = from + lane;
+    acc1[lane] = 0;
+    total1[lane] = 0;
   }
   i64 count = 0;
   i64 x0 = begin;
   for (i64 t = begin; t < end; ++t) {
 #pragma omp simd
-    for (i64 x1 = from; x1 < to; ++x1) {
+    for (i64 lane = 0; lane < to - from; ++lane) {
+      const i64 x1 = from + lane;
       const f64 v0 = mem0[s1*x0 + x1];
-      acc1[x1 - from] = acc1[x1 - from] + v0;
+      acc1[lane] = acc1[lane] + v0;
     }
     if (++count == 128) {
       count = 0;
 #pragma omp simd
-      for (i64 x1 = from; x1 < to; ++x1) {
-        total1[x1 - from] += acc1[x1 - from];
-        acc1[x1 - from] = 0;
+      for (i64 lane = 0; lane < to - from; ++lane) {
+        const i64 x1 = from + lane;
+        total1[lane] += acc1[lane];
+        acc1[lane] = 0;
       }
     }
     ++x0;
   }
 #pragma omp simd
-  for (i64 x1 = from; x1 < to; ++x1) {
-    total1[x1 - from] += acc1[x1 - from];
+  for (i64 lane = 0; lane < to - from; ++lane) {
+    const i64 x1 = from + lane;
+    total1[lane] += acc1[lane];
   }
 }
 static void k0_p1(const k0_args& a, const k0_lanes& seen, const k0_lanes& own, i64 from, i64 to, i64 begin, i64 end) {
@@ -51,10 +55,11 @@ static void k0_p1(const k0_args& a, const k0_lanes& seen, const k0_lanes& own, i
   const i64 v2 = nj_cast<i64>(i64(s0));
   const f64 v3 = nj_cast<f64>(v2);
 #pragma omp simd
-  for (i64 x1 = from; x1 < to; ++x1) {
-    const f64 v1 = total1[x1 - from];
+  for (i64 lane = 0; lane < to - from; ++lane) {
+    const i64 x1 = from + lane;
+    const f64 v1 = total1[lane];
     const f64 v4 = v1 / v3;
-    lane4[x1 - from] = v4;
+    lane4[lane] = v4;
   }
 }
 static void k0_p2(const k0_args& a, const k0_lanes& seen, const k0_lanes& own, i64 from, i64 to, i64 begin, i64 end) {
@@ -65,8 +70,9 @@ static void k0_p2(const k0_args& a, const k0_lanes& seen, const k0_lanes& own, i
   i64 x0 = begin;
   for (i64 t = begin; t < end; ++t) {
 #pragma omp simd
-    for (i64 x1 = from; x1 < to; ++x1) {
-      const f64 v4 = lane4[x1 - from];
+    for (i64 lane = 0; lane < to - from; ++lane) {
+      const i64 x1 = from + lane;
+      const f64 v4 = lane4[lane];
       const f64 v5 = mem0[s1*x0 + x1];
       const f64 v6 = v5 - v4;
       mem1[s1*x0 + x1] = v6;
@@ -121,12 +127,12 @@ static void k0_shared2(void* context, i64 begin, i64 end, int chunk) {
   const k0_shared& s = *(const k0_shared*)context;
   k0_p2(*s.a, s.lanes[0], s.lanes[0], 0, s.n, begin, end);
 }
-static void k0(const npjit_api* api, const f64* mem0, f64* mem1, i64 s0, i64 s1) {
+NJ_NOINLINE static void k0(const npjit_api* api, const f64* mem0, f64* mem1, i64 s0, i64 s1) {
   k0_args a = {api, mem0, mem1, s0, s1};
   const i64 n = s1;
   const i64 grain = 1 + 32768 / nj_size_max(1, 6*s0 + 3);
   const int threads = api->chunks(1ll << 40, 1);
-  if (n > 0 && n <= 4096 && api->chunks(n, 512) < threads && threads <= 256 && s0 > n && s0 > n) {
+  if (n > grain && n <= 4096 && api->chunks(n, 512) < threads && threads <= 256 && s0 > n && s0 > n) {
     k0_lanes lanes[257];
     const i64 bytes = k0_carve(a, lanes[0], nullptr, n);
     char* const memory = (char*)api->scratch(bytes * (threads + 1));

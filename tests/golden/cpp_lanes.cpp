@@ -68,7 +68,7 @@ static void k0_chunk(void* context, i64 begin, i64 end, int chunk) {
     }
   }
 }
-static void k0(const npjit_api* api, const f64* mem0, const f64* mem1, f64* mem2, i64 s0, i64 s1) {
+NJ_NOINLINE static void k0(const npjit_api* api, const f64* mem0, const f64* mem1, f64* mem2, i64 s0, i64 s1) {
   k0_args a = {api, mem0, mem1, mem2, s0, s1};
   const i64 n = s0;
   const i64 grain = 12;

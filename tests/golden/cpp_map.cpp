@@ -19,7 +19,7 @@ static void k0_chunk(void* context, i64 begin, i64 end, int chunk) {
     mem1[x0] = v5;
   }
 }
-static void k0(const npjit_api* api, const f64* mem0, f64* mem1, i64 s0) {
+NJ_NOINLINE static void k0(const npjit_api* api, const f64* mem0, f64* mem1, i64 s0) {
   k0_args a = {api, mem0, mem1, s0};
   const i64 n = s0;
   const i64 grain = 1489;

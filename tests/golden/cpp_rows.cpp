@@ -51,7 +51,7 @@ static void k0_chunk(void* context, i64 begin, i64 end, int chunk) {
     ++x0;
   }
 }
-static void k0(const npjit_api* api, const f32* mem0, f32* mem2, i64 s0, i64 s1) {
+NJ_NOINLINE static void k0(const npjit_api* api, const f32* mem0, f32* mem2, i64 s0, i64 s1) {
   k0_args a = {api, mem0, mem2, s0, s1};
   const i64 n = s0;
   const i64 grain = 1 + 32768 / nj_size_max(1, 18*s1);

@@ -18,7 +18,7 @@ static void k0_p0(void* context, i64 begin, i64 end, int chunk) {
   i64 const s1 = a.s1;
   nj_cascade<f64> sum1;
   nj_argument<f64, 1> acc2;
-  f64 block2[NJ_BLOCK(f64)];
+  f64 block2[4 * NJ_BLOCK(f64)];
   i64 rest = begin;
   i64 low1 = rest % s1;
   rest /= s1;
@@ -26,15 +26,31 @@ static void k0_p0(void* context, i64 begin, i64 end, int chunk) {
   for (i64 t = begin; t < end;) {
     const i64 high1 = nj_size_min(s1, low1 + end - t);
     t += high1 - low1;
-    for (i64 from1 = low1; from1 < high1; from1 += NJ_BLOCK(f64)) {
-      const i64 to1 = nj_size_min(from1 + NJ_BLOCK(f64), high1);
+    for (i64 from1 = low1; from1 < high1; from1 += 16 * NJ_STRIP(f64)) {
+      const i64 to1 = nj_size_min(from1 + 16 * NJ_STRIP(f64), high1);
       f64 acc1 = 0;
-#pragma omp simd reduction(+:acc1)
-      for (i64 x1 = from1; x1 < to1; ++x1) {
+      f64 acc1_lanes[NJ_STRIP(f64)];
+#pragma omp simd
+      for (i64 lane = 0; lane < NJ_STRIP(f64); ++lane) { acc1_lanes[lane] = 0; }
+      const auto step = [&](i64 x1, i64 lane) __attribute__((always_inline)) {
+        f64& acc1 = acc1_lanes[lane];
         const f64 v0 = mem0[s1*x0 + x1];
         acc1 = acc1 + v0;
         block2[x1 - from1] = v0;
+      };
+      i64 at1 = from1;
+      for (; at1 + NJ_STRIP(f64) <= to1; at1 += NJ_STRIP(f64)) {
+        {
+          const i64 x1 = at1;
+          nj_ahead<NJ_STRIP(f64)>(&mem0[s1*x0 + x1], 16384, high1 - NJ_STRIP(f64) - at1);
+        }
+#pragma omp simd
+        for (i64 lane = 0; lane < NJ_STRIP(f64); ++lane) { step(at1 + lane, lane); }
       }
+#pragma omp simd
+      for (i64 lane = 0; lane < to1 - at1; ++lane) { step(at1 + lane, lane); }
+#pragma omp simd reduction(+:acc1)
+      for (i64 lane = 0; lane < NJ_STRIP(f64); ++lane) { acc1 += acc1_lanes[lane]; }
       sum1.push(acc1);
       acc2.push(block2, to1 - from1, (x0) * s1 + from1);
     }
@@ -47,11 +63,11 @@ static void k0_p0(void* context, i64 begin, i64 end, int chunk) {
     acc2.at,
   };
 }
-static void k0(const npjit_api* api, const f64* mem0, f64* mem1, i64* mem2, i64 s0, i64 s1) {
+NJ_NOINLINE static void k0(const npjit_api* api, const f64* mem0, f64* mem1, i64* mem2, i64 s0, i64 s1) {
   k0_args a = {api, mem0, mem1, mem2, s0, s1};
   f64 acc1 = 0;
-  f64 acc2 = f64();
-  i64 at2 = -1;
+  f64 acc2 = nj_lowest<f64>();
+  i64 at2 = 0;
   {
     const i64 n = s0*s1;
     const i64 grain = 16384;
@@ -62,7 +78,7 @@ static void k0(const npjit_api* api, const f64* mem0, f64* mem1, i64* mem2, i64 
     if (n > 0) api->parallel(k0_p0, &a, n, least);
     for (int c = 0; c < chunks; ++c) {
       acc1 = acc1 + parts[c].acc1;
-      const b1 better2 = (at2 < 0) | (parts[c].acc2 > acc2) | ((parts[c].acc2 != parts[c].acc2) & (acc2 == acc2));
+      const b1 better2 = (parts[c].acc2 > acc2) | ((parts[c].acc2 != parts[c].acc2) & (acc2 == acc2));
       acc2 = better2 ? parts[c].acc2 : acc2;
       at2 = better2 ? parts[c].at2 : at2;
     }

@@ -50,7 +50,8 @@ Reductions nj_cascade<T> s;                pairwise sum of f32 f64 c64 c128, err
              s.total()                         0 when nothing was pushed
            nj_moments {count, mean, squares}   a + b joins two sets of values
            nj_spread<T> s;                     squared distances from the mean in one pass: up to
-             s.push(i64 count, T sum)          NJ_BLOCK(T) values at s.values + s.count; s.done()
+             s.push(i64 count, T sum, T square)   4 * NJ_BLOCK(T) values at s.values + s.count, the
+             s.done()                          sums of v - s.nearby and of its square
            nj_lowest<T>() nj_highest<T>()      where a max, a min starts (-inf, the smallest int)
            nj_seen<sign>(v), nj_extreme<sign>(t, flag)   a max (sign 1) or min (-1) by lanes ignores
                                                NaN: reduce (max : t) beside (| : flag), with

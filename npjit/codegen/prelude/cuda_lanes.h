@@ -37,15 +37,35 @@ struct nj_span {
   b1 fills(i32 lanes) const { return first <= 0 && last >= lanes; }
 };
 
-// The lanes of a pack at `start` of a row of n elements; it may reach over the row's ends when skewed,
-// and else is whole or not there.
-template <i32 skewed, class idx>
+// How the packs of a thread meet the ends of rows: rows are as long as all of them, or packs are
+// whole or not there, or packs may begin in front of a row and reach over its ends.
+const i32 nj_exact = 0;
+const i32 nj_whole = 1;
+const i32 nj_skewed = 2;
+// The lanes of a pack at `start` of a row of n elements.
+template <i32 edges, class idx>
 NJ_INLINE auto nj_lanes_at(idx start, idx n) {
-  if constexpr (skewed) {
+  if constexpr (edges == nj_exact) {
+    return nj_full();
+  } else if constexpr (edges == nj_skewed) {
     return nj_span{(i32)(start < 0 ? -start : 0), (i32)(n - start < 64 ? n - start : 64)};
   } else {
     return nj_present{start < n};
   }
+}
+
+// The same for so many elements more.
+NJ_INLINE nj_full nj_more(nj_full count, i32) { return count; }
+NJ_INLINE nj_some nj_more(nj_some count, i32 more) { return {count.lanes + more}; }
+
+// log2 of the bytes that accesses of `count` elements can be wide, where memory is aligned to
+// 2^aligned bytes.
+template <class T, i32 count>
+constexpr u64 nj_aligned(u64 aligned) {
+  u64 wide = 0;
+  while (wide < aligned && count * sizeof(T) % (2u << wide) == 0)
+    ++wide;
+  return wide;
 }
 
 // The integer type of 2^n bytes.

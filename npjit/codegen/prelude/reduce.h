@@ -11,6 +11,16 @@
 #endif
 #define NJ_LANES(T) ((i64)(NJ_VECTOR_BYTES / sizeof(T)))
 #define NJ_BLOCK(T) (16 * NJ_LANES(T))
+#define NJ_STRIP(T) (4 * NJ_LANES(T))
+
+// Asks for the memory of `count` elements that a loop will read so many bytes later, or at its end
+// with `left` elements to go.
+template <i64 count, class T>
+NJ_INLINE void nj_ahead(const T* now, i64 bytes, i64 left) {
+  const T* const later = now + nj_size_min(bytes / (i64)sizeof(T), left);
+  for (i64 byte = 0; byte < count * (i64)sizeof(T); byte += 64)
+    __builtin_prefetch((const char*)later + byte);
+}
 
 // The sum of one vector's lanes, by halves; they are lost.
 template <class T, int N>
@@ -74,13 +84,13 @@ NJ_INLINE nj_moments operator+(nj_moments a, nj_moments b) {
   return sum;
 }
 
-// The moments of a block of values whose sum is known. Four vectors of sums, for the latency of an
-// addition is several cycles.
+// The moments of a block of values, given their mean but for rounding. Four vectors of each sum, for
+// the latency of an addition is several cycles.
 template <class T>
-NJ_INLINE nj_moments nj_block_moments(const T* values, i64 count, T total) {
+static __attribute__((noinline)) nj_moments nj_block_moments(const T* values, i64 count, T mean) {
   typedef T lanes __attribute__((vector_size(NJ_VECTOR_BYTES)));
   const i64 width = NJ_VECTOR_BYTES / sizeof(T);
-  const T mean = total / (T)count;
+  lanes sums[4] = {};
   lanes squares[4] = {};
   i64 j = 0;
   for (; j + 4 * width <= count; j += 4 * width) {
@@ -88,37 +98,58 @@ NJ_INLINE nj_moments nj_block_moments(const T* values, i64 count, T total) {
     __builtin_memcpy(apart, values + j, sizeof(apart));
     for (i32 k = 0; k < 4; ++k) {
       apart[k] = apart[k] - mean;
+      sums[k] = sums[k] + apart[k];
       squares[k] = squares[k] + apart[k] * apart[k];
     }
   }
-  const lanes joined = (squares[0] + squares[1]) + (squares[2] + squares[3]);
+  const lanes sum4 = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  const lanes squares4 = (squares[0] + squares[1]) + (squares[2] + squares[3]);
   T sum = 0;
-  for (i64 k = 0; k < width; ++k)
-    sum += joined[k];
-  for (; j < count; ++j)
-    sum += (values[j] - mean) * (values[j] - mean);
-  return nj_moments{(f64)count, (f64)mean, (f64)sum};
+  T square = 0;
+  for (i64 k = 0; k < width; ++k) {
+    sum += sum4[k];
+    square += squares4[k];
+  }
+  for (; j < count; ++j) {
+    sum += values[j] - mean;
+    square += (values[j] - mean) * (values[j] - mean);
+  }
+  const f64 rest = (f64)sum / (f64)count;
+  return nj_moments{(f64)count, (f64)mean + rest, (f64)square - (f64)sum * rest};
 }
 
-// Squared distances from the mean: values are kept until there are enough to read them again.
+// Squared distances from the mean in one pass: what is summed is the distance from a number nearby,
+// the mean of the values before, and its square. The values are kept as well, to be read again
+// where that number was too far off, so that digits cancel.
 template <class T>
 struct nj_spread {
-  T values[4 * NJ_BLOCK(T)];
+  T values[8 * NJ_BLOCK(T)];
+  T nearby = 0;
   T total = 0;
+  T squares = 0;
   i64 count = 0;
   nj_cascade<nj_moments> joined;
-  // `length` more values now stand behind the first `count`; `sum` is theirs
-  void push(i64 length, T sum) {
+  // `length` more values, up to 4 * NJ_BLOCK(T), now stand behind the first `count`; the sums are
+  // those of their distances and of the squares
+  void push(i64 length, T sum, T square) {
     total += sum;
+    squares += square;
     count += length;
-    if (count > 3 * NJ_BLOCK(T))
+    if (count >= 4 * NJ_BLOCK(T))
       flush();
   }
   void flush() {
     if (count == 0)
       return;
-    joined.push(nj_block_moments(values, count, total));
+    const f64 apart = (f64)total / (f64)count;
+    const f64 rest = (f64)squares - (f64)total * apart;
+    const b1 exact = rest >= (f64)squares * 0.25;
+    const f64 mean = (f64)nearby + apart;
+    nearby = (T)mean;
+    joined.push(exact ? nj_moments{(f64)count, mean, rest}
+                      : nj_block_moments(values, count, nearby));
     total = 0;
+    squares = 0;
     count = 0;
   }
   nj_moments done() {
