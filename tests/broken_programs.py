@@ -298,6 +298,7 @@ def subscript_of_call(x):
 def branches_that_differ(x):
     if np.sum(x) > 0:
         result = {"positive": x * 2 + 1}
+        LOG.append(1)
     else:
         result = [np.exp(x)]
     return result, x.sum() * 2
@@ -392,7 +393,7 @@ def deleted_name(x):
     del y
     z = x + 1
     LOG.append(z.sum())
-    return y + z
+    return y + z  # noqa: F821
 
 
 @program(vector)
@@ -716,7 +717,7 @@ def defaults_and_stars(x, *args, scale=3.0, **kwargs):
 def strings_and_formats(x):
     name = f"x{len(x)}"
     y = x * 2 + 1
-    LOG.append("%s %.3f" % (name, np.sum(y)))
+    LOG.append("%s %.3f" % (name, np.sum(y)))  # noqa: UP031
     return name.upper(), y * 2
 
 
@@ -842,3 +843,24 @@ def uses_generator(x):
     for part in batches(x):
         total[: len(part)] += part**2
     return total * 2
+
+
+@program(vector)
+def growing_history(x):
+    history = []
+    for _ in range(30):
+        x = x - 0.1 * np.tanh(x)
+        history.append(np.sum(x * x))
+        print(f"{len(history)}: {history[-1]:.6f}")
+        if len(history) > 1 and abs(history[-1] - history[-2]) < 1e-2:
+            break
+    return x, len(history)
+
+
+@program(lambda: {c: vector() * i for i, c in enumerate("abc", 1)}, vector)
+def dict_of_parameters(params, x):
+    for name in params:
+        gradient = 2 * (params[name] - x)
+        params[name] -= 0.1 * gradient
+        LOG.append(name)
+    return {name: p.sum() for name, p in params.items()}

@@ -63,9 +63,37 @@ def outcome(f, args, capsys):
     return result, capsys.readouterr().out, broken_programs.state(), args
 
 
-@pytest.mark.parametrize(("f", "make"), PROGRAMS, ids=lambda v: getattr(v, "__name__", ""))
-def test_program(f, make, capsys):
-    compiled = npjit.jit(f, backend="numpy")
+# these are compiled, too
+IN_CPP = [
+    "append_to_outer",
+    "generator_argument",
+    "in_place_between",
+    "optimizer",
+    "singular",
+    "try_around_numpy",
+    "uses_generator",
+    "view_across_a_break",
+    "where_and_index",
+    "while_to_convergence",
+    "with_own_manager",
+]
+NAMES = {f.__name__: (f, make) for f, make in PROGRAMS}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_program(name, capsys):
+    check(name, "numpy", capsys)
+
+
+@pytest.mark.parametrize("name", IN_CPP)
+def test_program_in_cpp(name, capsys):
+    check(name, "cpp", capsys)
+
+
+def check(name, backend, capsys):
+    """Three calls, compared one by one; then how they ran."""
+    f, make = NAMES[name]
+    compiled = npjit.jit(f, backend=backend)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", npjit.NpjitWarning)
         for _ in range(3):

@@ -245,6 +245,22 @@ def test_a_row_that_the_loop_writes_is_not_spread_inside() -> None:
     np.testing.assert_array_equal(got, want)
 
 
+def test_a_branch_gives_an_array_whatever_the_order_of_the_arguments() -> None:
+    def either(x: Any, k: float) -> Any:
+        if k > 0.5:
+            y = np.sort(x, 0) * 2
+        else:
+            y = np.cumsum(x, 0) + k
+            k = k + 1
+        return y.T + k
+
+    x = np.asfortranarray(rng.random((4, 5)))
+    for k in (0.0, 1.0):
+        compiled = npjit.jit(either)
+        np.testing.assert_allclose(compiled(x, k), either(x, k))
+        assert compiled.cache_info()["numpy"] == 0
+
+
 def test_branches_and_open_loops_are_steps() -> None:
     plan = plan_of(PROGRAMS["insertion_sort"][0], rng.random(30))
     assert count(plan, While) == 1

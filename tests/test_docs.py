@@ -1,14 +1,17 @@
-"""The examples in the documents run and print what the documents say.
+"""The examples in the documents and docstrings run and print what is said there.
 
 Every ```python block of a document is run as a program, the blocks of one document in order and in
 one module; a ```text block right after one is its output.
 """
 
 import contextlib
+import doctest
+import importlib
 import io
 import linecache
 import re
 import runpy
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -70,7 +73,18 @@ def test_coverage_page_is_the_tables():
     assert script["page"]() == script["PAGE"].read_text(), "run python docs/coverage.py"
 
 
+WITH_EXAMPLES = [p for p in sorted(ROOT.glob("npjit/**/*.py")) if ">>> " in p.read_text()]
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: path.stem)
+def test_examples_in_docstrings(path):
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    failed, tried = doctest.testmod(importlib.import_module(name))
+    assert tried and not failed
+
+
 @pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*.py")), ids=lambda path: path.stem)
-def test_example_runs(example, capsys):
+def test_example_runs(example, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # what an example leaves goes with it
     runpy.run_path(str(example), run_name="__main__")
     assert capsys.readouterr().out

@@ -193,7 +193,7 @@ def test_a_failing_compiler_is_told_in_one_line(tmp_path):
     variables = {"CXX": str(compiler), "NPJIT_CACHE_DIR": str(cache)}
     printed, said = run(FALLBACK, "without numba", **variables)
     warning, counts = printed.splitlines()
-    assert warning.startswith("NpjitWarning: the C++ compiler failed, the next backend answers: ")
+    assert warning.startswith("NpjitWarning: the C++ compiler failed: ")
     assert "unit.cpp:0:1: error: all is lost (source and log in " in warning
     assert len(warning) < 400
     saved = Path(re.search(r"log in ([^)]*)\)", warning)[1])
@@ -224,6 +224,11 @@ def test_without_a_compiler_numba_answers(tmp_path):
 def test_a_named_backend_that_is_not_there(monkeypatch):
     monkeypatch.setattr("npjit.codegen.toolchain.find_compiler", lambda: None)
     compiled = npjit.jit(lambda x: np.sin(x) * 0.125, backend="cpp")
-    with pytest.warns(npjit.NpjitWarning, match="the backend 'cpp' is not there"):
+    with pytest.warns(npjit.NpjitWarning, match="no C\\+\\+ compiler was found"):
         compiled(np.zeros(20))
     assert (compiled.cache_info()["numpy"], compiled.cache_info()["whole"]) == (1, 0)
+    monkeypatch.setitem(sys.modules, "numba", None)
+    with pytest.warns(
+        npjit.NpjitWarning, match=r"no Numba was found: `pip install npjit\[numba\]`"
+    ):
+        npjit.jit(lambda x: np.sin(x) * 0.125, backend="numba")(np.zeros(20))

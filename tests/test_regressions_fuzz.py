@@ -274,3 +274,23 @@ def test_unbound_name_under_another_name() -> None:
     function = Program.of(["x = np.arange(9.0)"], UNBOUND).function()
     with pytest.raises(UnboundLocalError):
         npjit.jit(function)(np.arange(9.0))
+
+
+def empty_part_written(x: Any) -> Any:
+    last = np.sum(x, axis=-1, keepdims=True)[-1, :1]
+    square = last.reshape((1, 1))
+    square[1:] *= square[1:]
+    return square
+
+
+def test_write_to_no_element() -> None:
+    check_calls(npjit.jit(empty_part_written), np.full((3, 3), 2.0))
+
+
+def products_twice(x: Any) -> Any:
+    products = np.multiply.reduce(x, axis=1)
+    return np.append(products, products)
+
+
+def test_flattened_reduction_of_a_middle_axis() -> None:
+    check_calls(npjit.jit(products_twice), np.arange(48.0).reshape(4, 4, 3) / 7)

@@ -36,7 +36,7 @@ _MOVING = frozenset([Kind.INPUT, Kind.CONST, Kind.SIZE, Kind.VIEW, Kind.CELL])
 # so many operations on single numbers pay for a call of a segment
 FEWEST_OF_NUMBERS = 8
 # versions of one segment; what has more kinds of values runs as NumPy
-MOST_VERSIONS = 16
+MOST_VERSIONS = 8
 # where Python and installed packages live: their functions are called as they are
 _FRAMES = frozenset(
     ["locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe", "inspect"]
@@ -53,13 +53,14 @@ class Parts:
         self.tree = _definition(tree)
         # what the cut is made of, and guarded by
         self.code = function.__code__
+        self.variables = frozenset((*self.code.co_varnames, *self.code.co_cellvars))
         self.defaults = function.__defaults__, function.__kwdefaults__
         # the outer call is the one that raises
         limit = min(owner.options.recompile_limit, MOST_VERSIONS)
         self.options = dataclasses.replace(owner.options, fullgraph=False, recompile_limit=limit)
         self.marks = Marks()
         # why the function was cut
-        self.first: list[str] = []
+        self.reason = ""
         self.segments: dict[str, SegmentJitted] = {}
         self.helpers: dict[types.FunctionType, Jitted] = {}
         self.lock = threading.RLock()
@@ -84,9 +85,10 @@ class Parts:
         return (*steps, *made)
 
     def breaks(self) -> list[str]:
-        """Lines and reasons of what stays Python, in the order in which they were met."""
-        found = [*self.first, *self.marks.python.values(), *self.marks.names.values()]
-        return list(dict.fromkeys(found))
+        """Lines and reasons of what stays Python, by line."""
+        marked = sorted(self.marks.python.items(), key=lambda item: item[0][1:])
+        found = [*(reason for _, reason in marked), *self.marks.names.values()]
+        return list(dict.fromkeys(found or [self.reason]))
 
     def learn(self, error: NotCaptured, body: list[ast.stmt]) -> bool:
         """Mark what made the trace of these statements fail; False when nothing there did, or when
@@ -96,32 +98,55 @@ class Parts:
             filename = self.code.co_filename
             if error.__cause__ is not None and not is_caught(error, self.tree.body, filename):
                 return False
-            return self.marks.learn(error, body, filename)
+            learned = self.marks.learn(error, body, filename)
+            self.marks.spread(self.tree.body, self.variables, filename)
+            return learned
 
     def recut(self) -> None:
-        """Cut the whole function by the marks that there are now, for the calls to come."""
+        """Cut the whole function by the marks that there are now."""
         with self.lock:
             before, self.segments = self.segments, {}
             made = self.made(self.tree, self.function, before)
             self.owner.broken = _put_in_place(self.owner.function, made)
+
+    def outdate(self) -> None:
+        """There are further marks: the next call cuts the function anew."""
+        self.owner.broken = self._anew
+
+    def _anew(self, *args: Any, **kwargs: Any) -> Any:
+        if self.owner.broken == self._anew:
+            self.recut()
+        return (self.owner.broken or self.owner.original)(*args, **kwargs)
 
     def made(
         self,
         tree: Definition,
         function: types.FunctionType,
         known: Mapping[str, SegmentJitted] = MappingProxyType({}),
+        within: SegmentJitted | None = None,
     ) -> types.FunctionType | None:
-        """`function` cut; None when nothing in it is compiled."""
+        """`function` (that of the segment `within`, if given) cut; None when nothing in it is
+        compiled.
+        """
         with self.lock:
             parts = cut(tree, function.__code__, function.__globals__, self.marks)
             if not parts.segments and not self.marks.through:
                 return None
             cells: dict[str, Any] = {s.name: self._segment(s, known) for s in parts.segments}
+            if within is not None and within in cells.values():
+                self.marks.give_up(within.node.body)  # the marks have changed nothing
+                return None
             cells[THROUGH] = self.compiled_helper
             cut_function = _function(parts.node, function, cells)
             cut_function.__defaults__ = function.__defaults__
             cut_function.__kwdefaults__ = function.__kwdefaults__
             return cut_function
+
+    def places(self) -> list[str]:
+        """Where the segments stand."""
+        if self.owner.broken == self._anew:
+            self.recut()
+        return [s.place for s in self.segments.values()]
 
     def _segment(self, segment: Segment, known: Mapping[str, SegmentJitted]) -> SegmentJitted:
         """The compiled form of a segment: the same as before where it is the same code."""
@@ -160,7 +185,10 @@ class SegmentJitted(Jitted):
         self.node = node
         self.text = text
         self.has_loop = any(isinstance(n, ast.For | ast.While) for n in ast.walk(node))
-        # the function has been cut otherwise: only calls under way still come here
+        # lengths of lists and dicts that were arguments when it was first compiled
+        self.lengths: dict[int, int] = {}
+        # no more is compiled; or the function has been cut otherwise, and only calls under way
+        # still come here
         self.is_superseded = False
 
     @property
@@ -178,21 +206,28 @@ class SegmentJitted(Jitted):
             raise TooLittle("too little to compile")
         return captured
 
+    def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, str]:
+        """A new entry; there are few kinds of values, and none for each length of a list."""
+        lengths = {i: len(a) for i, a in enumerate(args) if type(a) in (list, dict)}
+        self.lengths = self.lengths if self.compiled else lengths
+        for i, n in lengths.items():
+            if n != self.lengths[i]:
+                error = NotCaptured("a list or dict that grows")
+                error.argument = i, args[i]
+                return self._refuse(error, len(args), ())
+        if len(self.compiled) >= self.options.recompile_limit:
+            self.is_superseded = True
+            return self._refuse(NotCaptured("too many kinds of values"), len(args), ())
+        return super()._compile(args, kwargs)
+
     def _cut(self, error: NotCaptured) -> None:
         """Learn from the error; calls under way go on in parts of this segment."""
-        of = self.of
-        with of.lock:
-            if of.segments.get(self.text) is self:
-                if not self._learned(error):
-                    return
-                of.recut()
+        with self.of.lock:
+            if self.is_superseded or not self._learned(error):
+                return
             self.is_superseded = True
-            self.broken = of.made(self.node, self.function)
-            if of.segments.get(self.text) is self:
-                # the marks have changed nothing
-                of.marks.give_up(self.node.body)
-                of.recut()
-                self.broken = None
+            self.of.outdate()
+            self.broken = self.of.made(self.node, self.function, within=self)
 
     def _is_settled(self, e: NotCaptured, text: str) -> bool:
         return self.is_superseded
@@ -228,7 +263,7 @@ def cut_apart(jitted: Jitted, error: NotCaptured) -> None:
         return
     if parts.learn(error, parts.tree.body) or (error.__cause__ is None and jitted.broken is None):
         jitted.parts = parts
-        parts.first = parts.first or [str(error)]
+        parts.reason = parts.reason or str(error)
         parts.recut()
 
 

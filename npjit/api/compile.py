@@ -27,6 +27,7 @@ from npjit.transform.spread import spread
 
 # the last word of the search order: C++, then Numba, then NumPy itself
 SEARCH = ("cpp", "numba", "numpy")
+NO_COMPILER = "no C++ compiler was found: install g++ or `pip install npjit[compiler]`"
 
 
 @dataclass
@@ -42,6 +43,16 @@ class Compiled:
     # the entry's guards, and which of them fetch the graph's inputs
     steps: tuple[Any, ...] = ()
     inputs: tuple[int, ...] = ()
+
+
+class Unavailable(Exception):
+    """A built-in backend cannot take a plan, and why. `told`: a user should hear of it also where
+    the next backend answers.
+    """
+
+    def __init__(self, reason: str, told: bool = True) -> None:
+        super().__init__(reason)
+        self.told = told
 
 
 class Stopwatch:

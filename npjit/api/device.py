@@ -4,8 +4,8 @@ In: a captured call, its plan, the GPU's number. Out: a `Compiled`. Its entry ta
 they are and gives CuPy arrays; when all arrays live on the CPU it copies them to the GPU, and the
 results back:
 
-    >>> npjit.jit(f)(cupy.ones(1000))                    # doctest: +SKIP
-    >>> npjit.jit(f, device="cuda")(np.ones(1000))       # doctest: +SKIP
+    npjit.jit(f)(cupy.ones(1000))                    # runs where the array lives
+    npjit.jit(f, device="cuda")(np.ones(1000))       # there and back
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from npjit.api.options import Options
 from npjit.backends.cuda_device import Device
 from npjit.backends.cuda_native import NativePlan
 from npjit.backends.cuda_program import CheckFailed, Program
+from npjit.backends.cuda_tune import fastest
 from npjit.core.graph import Graph, Weight
 from npjit.frontend.capture import ON_CPU
 from npjit.frontend.results import Alias
@@ -44,7 +45,8 @@ def compile_cuda(
     from npjit.backends.cuda import device
 
     on_gpu = device(number)
-    program = Program(plan, on_gpu, options.fastmath)
+    choose = fastest if options.mode == "max-autotune" else None
+    program = Program(plan, on_gpu, options.fastmath, choose)
     watch.lap("print")
     call = DeviceCall(captured, graph, program)
     specs = [_spec(kind, what, graph) for kind, what in captured.results]

@@ -18,7 +18,7 @@ from npjit.backends.reference import weighed
 from npjit.core.graph import Concrete, Node, Weight
 from npjit.core.op import Kind
 from npjit.core.trees import build, children_of, kind_of
-from npjit.frontend.capture import ON_CPU, Capture, Policy
+from npjit.frontend.capture import ON_CPU, Capture, Input, Policy
 from npjit.frontend.objects import TracedObject, real_class
 from npjit.frontend.outside import Outside
 from npjit.ops.errors import NotCaptured, pop_trace, push_trace
@@ -57,6 +57,14 @@ class Evaluator:
                 self.values[n] = self._evaluate(n)
         return self.values[node]
 
+    def placed(self, array: np.ndarray) -> Any:
+        """An array of the result where the inputs live."""
+        for given in self.capture.inputs:
+            on_gpu = _gpu_of(given)
+            if on_gpu is not None:
+                return on_gpu.uploaded(array)
+        return array
+
     def check(self, n: Node) -> None:
         """Raise what a CHECK node stands for, "ZeroDivisionError: division by zero" say, when it
         fails.
@@ -67,11 +75,10 @@ class Evaluator:
 
     def _evaluate(self, n: Node) -> Any:
         if n.op.kind is Kind.INPUT:
-            given = self.capture.inputs[n.params]
-            if given.device != ON_CPU:
-                raise NotCaptured("an array on a GPU whose values decide what is computed")
             # a copy: the caller's array is written only when the call is over
-            return np.array(given.value)
+            given = self.capture.inputs[n.params]
+            on_gpu = _gpu_of(given)
+            return np.array(given.value) if on_gpu is None else on_gpu.downloaded(given.value.base)
         with np.errstate(**self.errors):
             return n.op.evaluate(Concrete(n, {}), *[self.values[a] for a in n.args])
 
@@ -117,8 +124,22 @@ def _delivered(capture: Capture, result: Any, evaluate: Evaluator) -> Any:
             raise ValueError("assignment destination is read-only")
     answer = _answer(result, evaluate)
     for position, value in writes:
-        capture.inputs[position].value[...] = value
+        given = capture.inputs[position]
+        on_gpu = _gpu_of(given)
+        if on_gpu is None:
+            given.value[...] = value
+        else:
+            given.value.base[...] = on_gpu.uploaded(value)
     return answer
+
+
+def _gpu_of(given: Input) -> Any:
+    """The device of an input that is no NumPy array, or None."""
+    if given.device == ON_CPU:
+        return None
+    from npjit.backends.cuda import device
+
+    return device(given.device)
 
 
 def _answer(value: Any, evaluate: Evaluator) -> Any:
@@ -127,9 +148,11 @@ def _answer(value: Any, evaluate: Evaluator) -> Any:
         return value.concrete()
     if type(value) is Tracer:
         found = weighed(evaluate(value.node), value.weight)
-        return np.asarray(found) if value.weight is Weight.ARRAY else found
+        return evaluate.placed(np.asarray(found)) if value.weight is Weight.ARRAY else found
     if type(value) is Selected:
-        return evaluate(value.whole.node)[evaluate(value.mask)]
+        if value.array is not None:
+            return evaluate.placed(evaluate(value.array.node))
+        return evaluate.placed(evaluate(value.whole.node)[evaluate(value.mask)])
     kind = kind_of(value)
     is_object = isinstance(value, TracedObject)
     if kind in ("leaf", "none"):

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from npjit.api.compile import Compiled, Stopwatch, make_entry
+from npjit.api.compile import NO_COMPILER, Compiled, Stopwatch, Unavailable, make_entry
 from npjit.core.graph import Graph, Weight
 from npjit.frontend.trace import Captured
 
@@ -71,8 +71,8 @@ def export(function: Any, example_args: Sequence[Any], name: str, path: str | Pa
     Examples
     --------
     >>> import tempfile, numpy as np, npjit
-    >>> folder = tempfile.mkdtemp()
-    >>> built = npjit.export(lambda x: np.sin(x) + 1, [np.zeros(100)], "shifted_sine", folder)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     built = npjit.export(lambda x: np.sin(x) + 1, [np.zeros(100)], "shifted_sine", folder)
     >>> built.name.startswith("shifted_sine")
     True
     """
@@ -88,7 +88,7 @@ def export(function: Any, example_args: Sequence[Any], name: str, path: str | Pa
     jitted = function.with_options(options) if is_jitted else Jitted(function, options)
     compiler = find_compiler()
     if compiler is None:
-        raise ExportError("a module takes a C++ compiler; python -m npjit doctor says which")
+        raise ExportError(NO_COMPILER)
     low = Lowered(jitted, tuple(example_args), {})
     module = module_of(low.captured, low.graph, name, jitted.function)
     texts = _printed(low.compiled.plan, module, compiler)
@@ -226,20 +226,17 @@ def _annotation(type_: Any) -> str:
     return scalar if type_.weight is Weight.SCALAR else f"NDArray[{scalar}]"
 
 
-def compile_cython(
-    captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch
-) -> Compiled | None:
+def compile_cython(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled:
     """backend="cython": the plan as an extension module in the disk cache."""
     from npjit import _runtime
     from npjit.api.native import native_specs
     from npjit.codegen.cache import digest, open_cache
     from npjit.codegen.cython_printer import Module
     from npjit.codegen.toolchain import find_compiler
-    from npjit.ops.errors import NotCaptured
 
     compiler = find_compiler()
     if compiler is None:
-        return None
+        raise Unavailable(NO_COMPILER)
     names = tuple(f"x{i}" for i in range(len(captured.inputs)))
     module = Module("graph", names, "None")
     cache = open_cache()
@@ -253,7 +250,7 @@ def compile_cython(
                 keep = functools.partial(cache.keep_failure, key)
                 path = cache.put_object(key, _built(texts, module, folder, compiler, keep))
     except ExportError as e:
-        raise NotCaptured(f"the cython backend: {e}") from None
+        raise Unavailable(f"the cython backend: {e}") from None
     watch.lap("compile")
     perms = tuple(o.perm for o in plan.outputs if o.kind == "fresh")
     native = _runtime.NativeObject(str(path))

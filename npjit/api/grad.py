@@ -129,7 +129,10 @@ def grad(
     Raises
     ------
     TypeError
-        When f's result is no real scalar, or an argument to differentiate for holds integers.
+        On a call whose result is no real scalar, or whose argument to differentiate for holds
+        anything but floating or complex numbers.
+    CaptureError
+        On a call that cannot be traced at all.
 
     Examples
     --------
@@ -143,7 +146,10 @@ def grad(
 def value_and_grad(
     f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **options: Any
 ) -> Gradient:
-    """The value and the gradient in one compiled graph; see `grad`.
+    """The value and the gradient in one compiled graph.
+
+    Parameters and errors are those of `grad`. The function that is returned gives the pair (value,
+    gradient); with has_aux, ((value, aux), gradient).
 
     Examples
     --------

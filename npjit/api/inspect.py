@@ -30,11 +30,12 @@ class Lowered:
     """A function compiled for given arguments, not run.
 
     >>> import numpy as np, npjit
-    >>> low = npjit.jit(lambda x: x * 2 + 1).lower(np.zeros(100))
+    >>> low = npjit.jit(lambda x: np.sin(x) * x).lower(np.zeros(100))
     >>> print(low.as_text("graph"))
     graph(%0: f64[n0])
-      %1: f64[] = const 2.0
-      ...
+      %1: f64[n0] = sin %0
+      %2: f64[n0] = multiply %1 %0
+      return %2
     """
 
     def __init__(self, jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -145,7 +146,7 @@ def _in_parts(jitted: Jitted, reason: str, error: BaseException | None) -> Expla
     report = Explanation(jitted.label, breaks=[reason])
     if jitted.parts is not None:
         report.breaks = list(dict.fromkeys([reason, *jitted.parts.breaks()]))
-        report.parts = [s.place for s in jitted.parts.segments.values()]
+        report.parts = jitted.parts.places()
     return report
 
 

@@ -254,20 +254,45 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         }
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
-        """What a call with these arguments compiles to; see `Lowered.as_text`."""
+        """What a call with these arguments compiles to, as text; nothing runs.
+
+        Takes what the function takes. Raises CaptureError when the call cannot be captured whole.
+
+        >>> import numpy as np, npjit
+        >>> print(npjit.jit(np.exp).lower(np.ones(100)).as_text("graph"))
+        graph(%0: f64[n0])
+          %1: f64[n0] = exp %0
+          return %1
+        """
         from npjit.api.inspect import Lowered
 
         return Lowered(self, args, kwargs)
 
     def explain(self, *args: Any, **kwargs: Any) -> Any:
-        """A report on a call with these arguments: kernels, refusals, guards, times, bytes."""
+        """A report on a call with these arguments: kernels, refusals, guards, times, bytes.
+
+        Takes what the function takes and compiles, but runs nothing; what cannot be captured is
+        told under `breaks`.
+
+        >>> import numpy as np, npjit
+        >>> report = npjit.jit(lambda x: np.sin(x) + 1.0).explain(np.ones(100))
+        >>> report.kernels, report.breaks, report.bytes_moved
+        (1, [], 1600)
+        """
         from npjit.api.inspect import explain
 
         return explain(self, args, kwargs)
 
     def visualize(self, *args: Any, **kwargs: Any) -> Any:
-        """Draw the graph, fused groups as boxes; the last positional argument is the path (.svg,
-        .html, .dot).
+        """Draw what a call compiles to, fused groups as boxes; gives the path of the picture.
+
+        Takes what the function takes, then the file to write: its ending (.svg, .html or .dot) says
+        as what, anything else is a ValueError. CaptureError when the call cannot be captured.
+
+        >>> import tempfile, numpy as np, npjit
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     npjit.jit(np.sin).visualize(np.ones(100), f"{folder}/sine.dot").name
+        'sine.dot'
         """
         from npjit.api.draw import visualize
 
@@ -361,8 +386,15 @@ def jit(
     Returns
     -------
     callable
-        Same signature, name and docstring; also `cache_info()`, `lower()`, `explain()` and
-        `visualize()`.
+        Same signature, name and docstring, and results of the same shapes and dtypes; also
+        `cache_info()`, `lower()`, `explain()` and `visualize()`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For an argument that is not one of these. A call raises what the function itself would.
+    CaptureError
+        With fullgraph=True, on a call that cannot be captured.
 
     Examples
     --------

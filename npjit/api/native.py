@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from npjit import _runtime
 from npjit.api import plans
 from npjit.api.compile import (
+    NO_COMPILER,
     SEARCH,
     Compiled,
     Stopwatch,
+    Unavailable,
     callable_entry,
     make_entry,
     result_spec,
@@ -60,7 +62,7 @@ def compile_native(
     from npjit.schedule import NotScheduled
 
     try:
-        plan = make_plan(captured, graph)
+        plan = make_plan(captured, graph, strips=backend != "cuda")
     except NotScheduled as e:
         raise NotCaptured(str(e)) from None
     watch.lap("schedule")
@@ -69,10 +71,14 @@ def compile_native(
 
         return compile_cuda(captured, graph, plan, watch, options, number)
     for name in (str(backend),) if backend else SEARCH:
-        made = _BUILDERS[name](captured, graph, plan, watch)
-        if made is not None:
-            return made
-    raise NotCaptured(f"the backend {backend!r} is not there; `python -m npjit doctor` says why")
+        try:
+            return _BUILDERS[name](captured, graph, plan, watch)
+        except Unavailable as e:
+            if backend is not None:
+                raise NotCaptured(str(e)) from None
+            if e.told:
+                _warn_once(str(e))
+    raise AssertionError("the last backend of the search takes every plan")
 
 
 def _recalled(captured: Captured, graph: Graph, watch: Stopwatch) -> Compiled | None:
@@ -90,11 +96,11 @@ def _recalled(captured: Captured, graph: Graph, watch: Stopwatch) -> Compiled | 
     return Compiled(entry, graph, "cpp", seconds=watch.seconds)
 
 
-def make_plan(captured: Captured, graph: Graph) -> Plan:
+def make_plan(captured: Captured, graph: Graph, strips: bool = True) -> Plan:
     """The schedule, with results in the order of the captured leaves (fresh ones first)."""
     from npjit.schedule import schedule
 
-    plan = schedule(graph, [i.layout for i in captured.inputs])
+    plan = schedule(graph, [i.layout for i in captured.inputs], strips)
     from npjit.schedule.plan import OutputSpec
 
     extra = [
@@ -130,11 +136,10 @@ def _reference(captured: Captured, graph: Graph, watch: Stopwatch, mode: str) ->
     return Compiled(entry, graph, "numpy", seconds=watch.seconds)
 
 
-def _cpp(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled | None:
+def _cpp(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled:
     compiler = toolchain.find_compiler()
     if compiler is None:
-        _warn_once("no C++ compiler was found: install g++ or `pip install npjit[compiler]`")
-        return None
+        raise Unavailable(NO_COMPILER)
     from npjit.codegen.cpp_parts import print_parts
 
     units = print_parts(plan, compiler, toolchain.processors())
@@ -142,8 +147,7 @@ def _cpp(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Comp
     try:
         path = toolchain.compile_object(*units)
     except toolchain.CompileError as e:
-        _warn_once(f"the C++ compiler failed, the next backend answers: {e}")
-        return None
+        raise Unavailable(f"the C++ compiler failed: {e}") from None
     watch.lap("compile")
     perms = tuple(o.perm for o in plan.outputs if o.kind == "fresh")
     plans.remember(plans.plan_key(captured, graph, compiler.identity), path, perms)
@@ -167,17 +171,17 @@ def _warn_once(text: str) -> None:
         warn_user(text)
 
 
-def _numba(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled | None:
+def _numba(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled:
     """The plan's loops as Python, compiled by Numba: for machines without a C++ compiler."""
     from npjit.codegen.numba_prelude import NoNumbaText
     from npjit.codegen.numba_printer import PlanStopped, load_numba, print_numba
 
     try:
         loops = load_numba(plan, compute)
-    except (NoNumbaText, ImportError) as e:
-        if not isinstance(e, ImportError):
-            _warn_once(f"the numba backend: {e}")
-        return None
+    except ImportError:
+        raise Unavailable("no Numba was found: `pip install npjit[numba]`", told=False) from None
+    except NoNumbaText as e:
+        raise Unavailable(f"the numba backend: {e}") from None
 
     def run(inputs: list[Any]) -> list[Any]:
         try:
@@ -191,13 +195,13 @@ def _numba(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Co
     return Compiled(entry, graph, "numba", plan, print_numba(plan), watch.seconds)
 
 
-def _cython(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled | None:
+def _cython(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled:
     from npjit.api.export import compile_cython
 
     return compile_cython(captured, graph, plan, watch)
 
 
-def _numpy(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled | None:
+def _numpy(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled:
     """The last resort: such calls count as NumPy, for nothing was compiled."""
     del plan
     return _reference(captured, graph, watch, mode="numpy")

@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 # the bytes of the largest element
 _ELEMENT = 16
+# runs before work is timed, how often, and how many runs at a time
+_WARM, _BATCHES, _BATCH = 4, 5, 8
 
 
 class MissingCupy(ImportError):
@@ -61,6 +63,7 @@ class CupyDevice:
     def __init__(self, number: int) -> None:
         self.cupy = cupy()
         self.number = number
+        self.name: str = self.cupy.cuda.runtime.getDeviceProperties(number)["name"].decode()
         self.room: weakref.WeakSet[Keeper] = weakref.WeakSet()
         self.memory: Callable[[int], Any] = self.cupy.cuda.alloc
         self._stream = self.cupy.cuda.get_current_stream
@@ -208,6 +211,22 @@ class CupyDevice:
         parts = found if isinstance(found, (tuple, list)) else (found,)
         for k, region in made:
             self.view(region)[...] = self.cupy.asarray(parts[k])
+
+    def seconds(self, work: Callable[[], Any]) -> float:
+        """How long the GPU takes for work that is asked for again and again: the least of some
+        batches, behind runs that load and record what there is to."""
+        for _ in range(_WARM):
+            work()
+        found = []
+        for _ in range(_BATCHES):
+            begin, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
+            begin.record()
+            for _ in range(_BATCH):
+                work()
+            end.record()
+            end.synchronize()
+            found.append(self.cupy.cuda.get_elapsed_time(begin, end))
+        return float(min(found)) / 1e3 / _BATCH
 
     def view(self, region: Region) -> Any:
         """A region as an array; whoever asks keeps the memory alive."""

@@ -39,10 +39,12 @@ class Keeper(Protocol):
 
 
 class Device(Protocol):
-    """One GPU. All work is ordered as it is asked for. `memory` gives so many bytes from the pool,
-    as an object with its address as `ptr`; where they run short, `room` is asked to release."""
+    """One GPU, of the make `name`. All work is ordered as it is asked for. `memory` gives so many
+    bytes from the pool, as an object with its address as `ptr`; where they run short, `room` is
+    asked to release."""
 
     number: int
+    name: str
     memory: Callable[[int], Any]
     room: WeakSet[Keeper]
 
@@ -93,6 +95,9 @@ class Device(Protocol):
         self, op: Op, params: Any, given: Sequence[Region], made: Sequence[tuple[int, Region]]
     ) -> None:
         """Results of a row, by number, from whole arrays."""
+
+    def seconds(self, work: Callable[[], Any]) -> float:
+        """How long the GPU takes for work that is asked for again and again."""
 
     def read(self, region: Region) -> Any:
         """The single element of a region, when all work before is done."""

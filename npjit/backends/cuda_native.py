@@ -46,7 +46,7 @@ class NativePlan:
     def _prepare(self, inputs: list[Any], key: bytes) -> None:
         """Enter what the runtime needs for these inputs' sizes."""
         program = self.program
-        instance, addresses = program.known_instance(inputs)
+        instance, addresses = program.known_instance(inputs), program.addresses(inputs)
         body = program.segments[id(instance.steps)]
         segments = [s for s in body if isinstance(s, Segment)] or [Segment(0, (), ())]
         if program.plan.saves or len(body) > 1 or len(segments) < len(body):
@@ -55,7 +55,7 @@ class NativePlan:
             return
         results = [program.device.maker(*spec) for spec in instance.outputs]
         (segment,) = segments
-        prepared = program.prepared(segment, instance.sizes, addresses)
+        prepared = program.prepared(segment, instance.sizes, addresses, instance.tuning)
         arena = rounded(instance.arena)
         memory = arena + prepared.scratch
         self.plan.enter(

@@ -21,7 +21,7 @@ from npjit import _runtime
 from npjit.backends.cuda_device import Device, Multiplier, Region
 from npjit.codegen.cuda import CudaModule
 from npjit.codegen.cuda_calls import Operand, Routine, routine_for
-from npjit.codegen.cuda_launch import Configured, Start
+from npjit.codegen.cuda_launch import Configured, Start, Tuning
 from npjit.core.op import Op
 from npjit.core.size import Shape, Size, Var, atoms, substitute
 from npjit.schedule.plan import (
@@ -190,8 +190,10 @@ class Preparation:
         steps: Sequence[Step],
         sizes: Sizes,
         addresses: Sequence[int],
+        tuning: Tuning,
     ) -> None:
         self.plan = plan
+        self.tuning = tuning
         self.sizes = sizes
         self.steps = steps
         self.bases = Bases(plan)
@@ -239,7 +241,7 @@ class Preparation:
             i: self._offset(p) + (addresses[p.number] if p.space == "input" else 0)
             for i, p in zip(shared, step.buffers, strict=True)
         }
-        return module.configure(step.kernel, self.sizes.shape(step.sizes), places)
+        return module.configure(step.kernel, self.sizes.shape(step.sizes), places, self.tuning)
 
     # ------------------------------------------------------------ memory
 
@@ -280,12 +282,13 @@ class Preparation:
         self.patches.append((len(self.words), base, offset))
         self.words.append(0)
 
-    def _start(self, start: Start, first: int, functions: Mapping[str, Any]) -> None:
-        """Start a function with the words from number `first` on."""
+    def _start(
+        self, start: Start, first: int, functions: Mapping[str, Any], where: Sequence[str] = ()
+    ) -> None:
+        """Start a function, for the user's lines `where`, with the words from number `first` on."""
         function, words = functions[start.function], len(self.words) - first
-        self.made.append(
-            ("launch", function, *start.grid, start.block, first, words, start.function)
-        )
+        label = " of ".join([start.function, *[", ".join(where)] * bool(where)])
+        self.made.append(("launch", function, *start.grid, start.block, first, words, label))
 
     def _launch(self, step: Launch, configured: Configured, functions: Mapping[str, Any]) -> None:
         """The parameters of one launch, which all its functions share."""
@@ -304,7 +307,7 @@ class Preparation:
         self.scratch = max(self.scratch, used)
         self.counters = max(self.counters, configured.counters)
         for start in configured.starts:
-            self._start(start, first, functions)
+            self._start(start, first, functions, step.where)
 
     def _call(
         self, step: Call, routine: Routine | None, device: Device, functions: Mapping[str, Any]

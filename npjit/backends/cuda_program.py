@@ -12,7 +12,7 @@ then allocates and runs the tapes of its segments:
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,7 @@ from npjit.backends.cuda_prepare import (
     unknowns_of,
 )
 from npjit.codegen.cuda import CudaModule, print_cuda
+from npjit.codegen.cuda_launch import UNTUNED, Tuning
 from npjit.codegen.cuda_terms import places_in
 from npjit.core.layout import contiguous_strides
 from npjit.core.size import Size, Var, atoms
@@ -69,16 +70,29 @@ class Instance:
     outputs: list[tuple[tuple[int, ...], Any, tuple[int, ...] | None]]
     arena: int
     steps: tuple[Step, ...]
+    tuning: Tuning
     segments: dict[Any, Prepared] = field(default_factory=dict)
     # single elements that are read between steps, by the identity of their places
     elements: dict[int, Based] = field(default_factory=dict)
 
 
-class Program:
-    """See the module's docstring. `fastmath` as in codegen.cuda."""
+# tells the tuning for inputs of sizes that a program meets for the first time
+Choice = Callable[["Program", Sequence[Any]], Tuning]
 
-    def __init__(self, plan: Plan, device: Device, fastmath: str | None = None) -> None:
+
+class Program:
+    """See the module's docstring. `fastmath` as in codegen.cuda; `choose` finds the tuning for
+    inputs of new sizes."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        device: Device,
+        fastmath: str | None = None,
+        choose: Choice | None = None,
+    ) -> None:
         self.device = device
+        self._choose = choose
         self.module: CudaModule = print_cuda(plan, fastmath)
         # the same with loops inside kernels; the kernels of both are the module's
         self.plan = self.module.plan
@@ -145,8 +159,11 @@ class Program:
         return sorted({p.number for p in places if p.space == "input"})
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        device = self.device
-        instance, addresses = self.known_instance(inputs)
+        return self.run(self.known_instance(inputs), inputs)
+
+    def run(self, instance: Instance, inputs: Sequence[Any]) -> list[Any]:
+        """The fresh results for inputs of the instance's sizes."""
+        device, addresses = self.device, self.addresses(inputs)
         results = [device.empty(*spec) for spec in instance.outputs]
         held, arena = device.allocate(instance.arena)
         bases = [w for given, a in zip(inputs, addresses, strict=True) for w in _words(given, a)]
@@ -155,30 +172,40 @@ class Program:
         del held
         return results
 
-    def known_instance(self, inputs: Sequence[Any]) -> tuple[Instance, list[int]]:
-        """The plan for these inputs' sizes, and their addresses (0 for scalars)."""
-        addresses = [0] * len(inputs)
+    def addresses(self, inputs: Sequence[Any]) -> list[int]:
+        """Where the arrays among the inputs lie; 0 for scalars."""
+        found = [0] * len(inputs)
+        for i in self._arrays:
+            found[i] = self.device.address(inputs[i])
+        return found
+
+    def known_instance(self, inputs: Sequence[Any]) -> Instance:
+        """The plan for these inputs' sizes."""
+        known = self.sizes_of(inputs)
+        instance = self._instances.get(known)
+        if instance is None:
+            tuning = UNTUNED if self._choose is None else self._choose(self, inputs)
+            instance = self.instance(inputs, tuning)
+            keep(self._instances, known, instance)
+        return instance
+
+    def sizes_of(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """All of the inputs that launches depend on, but for the addresses themselves."""
         key: list[Any] = [inputs[i] for i in self.ints]
         for i in self._arrays:
             a = inputs[i]
-            addresses[i] = self.device.address(a)
-            key += (a.shape, a.strides, addresses[i] % 16)
-        known = tuple(key)
-        instance = self._instances.get(known)
-        if instance is None:
-            instance = self.instance(inputs)
-            keep(self._instances, known, instance)
-        return instance, addresses
+            key += (a.shape, a.strides, self.device.address(a) % 16)
+        return tuple(key)
 
-    def instance(self, inputs: Sequence[Any]) -> Instance:
-        """The plan for these inputs' sizes."""
+    def instance(self, inputs: Sequence[Any], tuning: Tuning = UNTUNED) -> Instance:
+        """The plan for these inputs' sizes, run as `tuning` says."""
         plan = self.plan
         sizes = Sizes(bind(plan, inputs))
         assert guards_hold(plan, sizes.values), "the caller asks `fits` first"
         outputs = [
             (sizes.shape(o.shape), o.dtype, o.perm) for o in plan.outputs if o.kind == "fresh"
         ]
-        joined = all(
+        joined = tuning.joined and all(
             self.module.joined[s.kernel].fits(s, sizes.value)
             for s in every_step(plan.steps)
             if isinstance(s, Launch) and s.kernel in self.module.joined
@@ -188,21 +215,27 @@ class Program:
         # launches that were joined may need none of it
         if all(p.space in ("input", "output") for p in places_in((*steps, *plan.saves))):
             arena = 0
-        return Instance(sizes, outputs, arena, steps)
+        return Instance(sizes, outputs, arena, steps, tuning)
 
-    def prepared(self, segment: Segment, sizes: Sizes, addresses: Sequence[int]) -> Prepared:
+    def prepared(
+        self, segment: Segment, sizes: Sizes, addresses: Sequence[int], tuning: Tuning
+    ) -> Prepared:
         """A segment, ready to run."""
-        preparation = self.preparation(segment.steps, sizes, addresses)
+        preparation = self.preparation(segment.steps, sizes, addresses, tuning)
         names, module = preparation.functions(), self.module
         found = self.device.functions(module.source, names, module.options) if names else []
         functions = dict(zip(names, found, strict=True))
         return preparation.prepared(self.device, functions)
 
     def preparation(
-        self, steps: Sequence[Step], sizes: Sizes, addresses: Sequence[int]
+        self,
+        steps: Sequence[Step],
+        sizes: Sizes,
+        addresses: Sequence[int],
+        tuning: Tuning = UNTUNED,
     ) -> Preparation:
-        """What makes a segment ready for these sizes and input addresses."""
-        return Preparation(self.plan, self.module, steps, sizes, addresses)
+        """What makes steps ready for these sizes and input addresses."""
+        return Preparation(self.plan, self.module, steps, sizes, addresses, tuning)
 
 
 class Walk:
@@ -309,7 +342,9 @@ class Walk:
         known = self.instance.segments
         prepared = known.get(key)
         if prepared is None:
-            prepared = self.program.prepared(segment, self._sizes(), self.addresses)
+            prepared = self.program.prepared(
+                segment, self._sizes(), self.addresses, self.instance.tuning
+            )
             if len(known) < _KEPT:
                 known[key] = prepared
         held, scratch = self.device.allocate(prepared.scratch)

@@ -30,7 +30,10 @@ def _entry_points() -> Any:
 
 
 def register(name: str) -> Callable[[Backend], Backend]:
-    """Decorator: make a backend callable known under a name for `jit(..., backend=name)`."""
+    """Decorator: make a backend callable known under a name for `jit(..., backend=name)`.
+
+    A later backend of the same name takes its place; npjit's own names are a ValueError.
+    """
 
     def enter(backend: Backend) -> Backend:
         if name in BUILT_IN:

@@ -13,12 +13,12 @@ exports npjit_prepare and npjit_run as runtime/abi.h says:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 
 from npjit.codegen.cpp_columns import ColumnsPrinter
-from npjit.codegen.cpp_form import Form, choose
+from npjit.codegen.cpp_form import Form, choose, is_point
 from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_outer import MapPrinter, RowsPrinter
 from npjit.codegen.cpp_packed import printer_of
@@ -28,7 +28,23 @@ from npjit.codegen.cpp_tall import TallPrinter
 from npjit.codegen.cpp_whole import WholePrinter
 from npjit.codegen.prelude import prelude_text
 from npjit.schedule.kernel import Kernel
-from npjit.schedule.plan import Launch, Loop, Plan, While, bodies, every_step
+from npjit.schedule.plan import (
+    Bind,
+    Call,
+    Check,
+    Contract,
+    If,
+    Launch,
+    Loop,
+    Plan,
+    Step,
+    While,
+    bodies,
+    every_step,
+)
+
+# a loop whose trips do more steps than this gains nothing by having them inside
+FEW = 4
 
 _PRINTERS: dict[Form, type[KernelPrinter]] = {
     Form.POINT: PointPrinter,
@@ -57,16 +73,36 @@ def print_functions(plan: Plan) -> str:
 def printers(plan: Plan) -> list[KernelPrinter]:
     """One for each kernel; it knows where the plan launches the kernel."""
     steps = list(every_step(plan.steps))
-    loops = [s for s in steps if isinstance(s, Loop | While)]
-    inside = [s for loop in loops for body in bodies(loop) for s in every_step(body)]
-    repeated = {s.kernel for s in inside if isinstance(s, Launch)}
+    loops = [body for s in steps if isinstance(s, Loop | While) for body in bodies(s)]
+    inside = {s.kernel for body in loops for s in every_step(body) if isinstance(s, Launch)}
     launches = Counter(s.kernel for s in steps if isinstance(s, Launch))
+    tight: set[int] = set()
+    for body in loops:
+        busy = [s for s in _of_a_trip(body) if not _is_quick(plan, s)]
+        if len(busy) <= FEW and not any(isinstance(s, Contract | Call) for s in busy):
+            tight.update(s.kernel for s in busy if isinstance(s, Launch))
     found = []
     for i, kernel in enumerate(plan.kernels):
         printer = _printer(kernel)(kernel, f"k{i}")
-        printer.is_repeated, printer.launches = i in repeated, launches[i]
+        printer.is_repeated, printer.is_tight = i in inside, i in tight
+        printer.launches = launches[i]
         found.append(printer)
     return found
+
+
+def _of_a_trip(body: tuple[Step, ...]) -> Iterator[Step]:
+    """The steps of a loop's body, those of the loops in it aside."""
+    for step in body:
+        yield step
+        if isinstance(step, If):
+            yield from _of_a_trip((*step.then, *step.other))
+
+
+def _is_quick(plan: Plan, step: Step) -> bool:
+    """Whether a step takes nanoseconds."""
+    if isinstance(step, Launch):
+        return is_point(plan.kernels[step.kernel])
+    return isinstance(step, Check | Bind | If)
 
 
 def print_kernel(kernel: Kernel, name: str) -> str:

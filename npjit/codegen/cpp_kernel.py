@@ -39,6 +39,8 @@ class KernelPrinter:
         self.writer = Writer()
         # a loop of the plan launches it
         self.is_repeated = False
+        # the trips of that loop do little else
+        self.is_tight = False
         # how many steps of the plan launch it
         self.launches = 1
         # it stands in another unit than the plan's steps
@@ -85,12 +87,12 @@ class KernelPrinter:
         return self.writer.block(f"NJ_NOINLINE {head}" if apart else head)
 
     def is_inlined(self) -> bool:
-        """Whether the plan's steps gain by having the kernel inside: it is short, and a loop
-        launches it. Anything else would only be compiled once more for each launch."""
+        """Whether the plan's steps gain by having the kernel inside: it is short, and so are the
+        trips that launch it. Else it would only be compiled once more for each launch."""
         long = sum(isinstance(i, Apply | Load | Store) for _, i in self.kernel.instructions())
         ranks = [len(self.kernel.outer), *(len(p.axes) for p in self.kernel.phases)]
         is_short = long <= INLINED and max(ranks) <= 1
-        return is_point(self.kernel) or (self.is_repeated and is_short)
+        return is_point(self.kernel) or (self.is_tight and is_short)
 
     def launcher(self) -> AbstractContextManager[None]:
         """The function that the plan calls."""

@@ -20,7 +20,7 @@ from npjit.codegen.cuda_calls import routines_text
 from npjit.codegen.cuda_columns import ColumnsPrinter
 from npjit.codegen.cuda_held import HeldPrinter, can_hold
 from npjit.codegen.cuda_kernel import CudaPrinter
-from npjit.codegen.cuda_launch import Configured, Request
+from npjit.codegen.cuda_launch import UNTUNED, Configured, Request, Tuning
 from npjit.codegen.cuda_map import MapPrinter
 from npjit.codegen.cuda_pairs import with_pairs
 from npjit.codegen.cuda_partners import PartnersPrinter, is_partnered
@@ -55,11 +55,15 @@ class CudaModule:
     options: tuple[str, ...] = OPTIONS
 
     def configure(
-        self, kernel: int, sizes: Sequence[int], addresses: Mapping[int, int]
+        self,
+        kernel: int,
+        sizes: Sequence[int],
+        addresses: Mapping[int, int],
+        tuning: Tuning = UNTUNED,
     ) -> Configured:
         """What to start for one launch of a kernel: its sizes, and the addresses of its buffers."""
         printer = self.kernels[kernel]
-        return printer.configure(Request(printer.kernel, sizes, addresses))
+        return printer.configure(Request(printer.kernel, sizes, addresses, tuning))
 
 
 def print_cuda(plan: Plan, fastmath: str | None = None) -> CudaModule:

@@ -13,6 +13,7 @@ A value that one launch stores for each row and a later one loads is handed over
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,7 +21,7 @@ import numpy as np
 
 from npjit.codegen.cpp_phase import operands
 from npjit.codegen.cuda_kernel import merged
-from npjit.codegen.cuda_terms import Terms, actual
+from npjit.codegen.cuda_terms import Terms, actual, places_in
 from npjit.core.op import Kind, Op, Reduction
 from npjit.core.size import Expr, Size, Var, atoms
 from npjit.schedule.kernel import (
@@ -36,7 +37,7 @@ from npjit.schedule.kernel import (
     Reduce,
     Store,
 )
-from npjit.schedule.plan import Contract, If, Launch, Loop, Plan, Step, While
+from npjit.schedule.plan import Contract, If, Launch, Loop, Place, Plan, Step, While
 
 # what a matrix product does to two elements, and to the products
 _PRODUCT = Op("product of two", Kind.ELEMENTWISE, np.multiply, c="{0} * {1}")
@@ -63,6 +64,7 @@ def with_across(plan: Plan) -> tuple[Plan, dict[int, Across]]:
     """The plan with such launches joined, and the new kernels by their numbers."""
     kernels = list(plan.kernels)
     made: dict[int, Across] = {}
+    uses = Counter(places_in(plan.steps))
 
     def changed(steps: tuple[Step, ...]) -> tuple[Step, ...]:
         found: list[Step] = []
@@ -74,7 +76,7 @@ def with_across(plan: Plan) -> tuple[Plan, dict[int, Across]]:
                 at += 1
                 continue
             count, rows = joined
-            across = rows.finish()
+            across = rows.finish(uses - Counter(places_in(steps[at : at + count])))
             made[len(kernels)] = across
             kernels.append(across.kernel)
             found.append(rows.terms.launch(len(kernels) - 1))
@@ -303,14 +305,24 @@ class _Rows:
         )
         return bool(along & across)
 
-    def finish(self) -> Across:
-        """The kernel."""
+    def finish(self, elsewhere: Counter[Place]) -> Across:
+        """The kernel; `elsewhere` has the places that other steps mention."""
         phases = [*self.phases, merged(self.column_ends), merged(self.whole_ends)]
+        phases = self.terms.only_used([self._without_idle(p, elsewhere) for p in phases])
         written = {i.access.buffer for p in phases for _, i in p.body if isinstance(i, Store)}
         axes = [Axis(self.terms.named(e)) for e in (*self.rows, self.length)]
         outer = tuple(range(len(self.rows)))
         kernel = self.terms.kernel(axes, outer, phases, written, "out")
         return Across(kernel, frozenset(self.folded))
+
+    def _without_idle(self, phase: Phase, elsewhere: Counter[Place]) -> Phase:
+        """A phase without stores that nobody reads: what they store is handed over in registers."""
+        places = self.terms.places
+        idle = {n for n, p in enumerate(places) if p and p.space == "arena" and not elsewhere[p]}
+        kept = (
+            b for b in phase.body if not (isinstance(b[1], Store) and b[1].access.buffer in idle)
+        )
+        return Phase(phase.axes, tuple(kept))
 
 
 def runs_along(kernel: Kernel, rows: Sequence[int], columns: Sequence[int]) -> bool:

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from npjit.codegen.cpp_reduce import Fold
 from npjit.codegen.cuda_kernel import BLOCK
 from npjit.codegen.cuda_lanes import LanePrinter, levels_of, pack_variable
-from npjit.codegen.cuda_launch import Configured, Request, Start, up, widest
+from npjit.codegen.cuda_launch import Configured, Request, Start, up
 from npjit.codegen.cuda_steps import RUN, Step, StepsPrinter
 from npjit.schedule.kernel import Phase
 
@@ -199,7 +199,7 @@ class ColumnsPrinter(StepsPrinter):
         outer = self.kernel.outer
         extent = request.extent(outer[-1])
         others = request.items(outer[:-1])
-        width = widest(self.slots)
+        width = request.widest(self.slots)
         while width > 1 and (
             extent < 2 * width or not request.are_aligned(self.slots, outer[-1], width)
         ):
@@ -219,11 +219,12 @@ class ColumnsPrinter(StepsPrinter):
 
     def _start(self, request: Request, step: Step, width: int, items: int) -> Start:
         n = request.items(step.loop.axes) if step.loop else 1
-        deep = 1 if n < 2 * _DEEP or items >= BLOCK * _BUSY else _DEEP
+        busy = request.busy(_BUSY)
+        deep = 1 if n < 2 * _DEEP or items >= BLOCK * busy else _DEEP
         blocks = up(items, BLOCK // deep)
         splits = 1
-        if deep > 1 and blocks < _BUSY:
-            splits = max(1, min(up(n, deep * _STEPS), _BUSY // blocks))
+        if deep > 1 and blocks < busy:
+            splits = max(1, min(up(n, deep * _STEPS), busy // blocks))
         packed = request.packed(self.slots, self.lane_axis, width)
         function = f"{self.name}_{step.number}<{request.index_type()}, {width}, {packed}, {deep}>"
         return Start(function, (blocks, splits), BLOCK)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from npjit.codegen.cuda_holding import HoldingPrinter
-from npjit.codegen.cuda_launch import Configured, Request, Start, power, up, widest
+from npjit.codegen.cuda_launch import Configured, Request, Start, power, up
 from npjit.codegen.cuda_rows import RowsPrinter
 from npjit.schedule.kernel import Access, DType, Kernel, Load, Phase, Store
 
@@ -71,7 +71,7 @@ class HeldPrinter(HoldingPrinter):
         n = request.items(self.axes)
         rows = request.items(self.kernel.outer)
         last = self.axes[-1]
-        width = widest(self.slots)
+        width = request.widest(self.slots)
         skewed = self.skewed(request, width)
         while (
             width > 1
@@ -84,8 +84,10 @@ class HeldPrinter(HoldingPrinter):
         if found is None or n == 0 or rows == 0:
             return self.long.configure(request)
         lanes, items = found
+        # packs that are there are whole, unless they reach over the row's ends
+        edges = "nj_skewed" if skewed else "nj_exact"
         packed = skewed or request.packed(self.slots, last, width)
-        constants = f"{width}, {packed}, {lanes}, {items}, {self.edges(n, found, width, skewed)}"
+        constants = f"{width}, {packed}, {lanes}, {items}, {edges}"
         name = f"{self.name}_held<{request.index_type()}, {constants}>"
         per_block = 1 if lanes > 32 else _SMALL // lanes
         return Configured((Start(name, (up(rows, per_block), 1), max(lanes, _SMALL)),))

@@ -94,14 +94,15 @@ class HoldingPrinter(CudaPrinter):
             w.line(f"skew = ({printer.index(access)}) % V;")
 
     def chunk(self) -> None:
-        """The item's chunk of the row. Where there is none, its lanes are computed all the same:
-        branches would keep the items' work apart."""
+        """The item's chunk of the row. A thread that does many rows computes lanes that are not
+        there too: branches would keep the items' work apart. One that does a row lacks the
+        registers that work of many items at once takes."""
         w = self.writer
         w.line("const idx chunk = (idx)item * LANES + place;")
+        always = "" if not self.repeated else "EDGES == nj_skewed && "
+        w.line(f"if ({always}chunk * V >= n + skew) continue;")
         if len(self.axes) == 1:
             start = f"start{self.axes[0]}"
-            # the bounds of skewed lanes would take too many registers where there are no lanes
-            w.line("if (EDGES == nj_skewed && chunk * V >= n + skew) continue;")
             w.line(f"const idx {start} = chunk * V - skew;")
             w.line(f"const auto count = nj_lanes_at<EDGES>({start}, n);")
         else:
@@ -154,13 +155,6 @@ class HoldingPrinter(CudaPrinter):
             narrow = (slot.dtype.itemsize // slot.planes).bit_length() - 1
             bits |= (found or narrow) << (3 * number)
         return f"{bits:#x}ull" if 2 * alike > rows else ""
-
-    def edges(self, n: int, shape: tuple[int, int], width: int, skewed: str) -> str:
-        """How a thread's packs meet the ends of rows of n elements."""
-        lanes, items = shape
-        if skewed:
-            return "nj_skewed"
-        return "nj_exact" if n == lanes * items * width else "nj_whole"
 
     def skew_reference(self) -> Move | None:
         """The pack whose boundaries decide, if rows may begin between boundaries."""

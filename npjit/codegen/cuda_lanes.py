@@ -92,7 +92,7 @@ class LanePrinter(PhasePrinter):
         self.guard = guard if not levels.loops else "count.has(lane)"
         self.moves = Moves()
         self.ready: dict[int, str] = {}
-        # whether a thread runs the phase many times: what depends on no axis is then known before
+        # whether a thread runs the phase many times, so that work done once pays
         self.repeated = False
 
     def print(self) -> Statements:
@@ -122,9 +122,7 @@ class LanePrinter(PhasePrinter):
         """Whether an instruction in a loop divides by what is known before it."""
         if instr.op.powers != (1, -1) or instr.dtype != np.dtype("f4"):
             return False
-        divisor, level = self.level[instr.args[1]], self.level[number]
-        in_lanes = self.levels.loops and level == self.levels.innermost
-        return (in_lanes and divisor <= 0) or (self.repeated and divisor < min(level, 0))
+        return self.repeated and self.level[instr.args[1]] < self.level[number]
 
     def _quotient(self, number: int, instr: Apply) -> list[str]:
         """A product with the reciprocal in double precision, which rounds as the quotient does: a

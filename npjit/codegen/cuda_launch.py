@@ -56,13 +56,41 @@ class Slot:
         return 2 if self.dtype.kind == "c" else 1
 
 
+@dataclass(frozen=True)
+class Tuning:
+    """What measuring may choose otherwise than the printers do: the most lanes of a thread, how
+    many times as many blocks share a reduction, whether launches that can be one are."""
+
+    lanes: int = 16
+    blocks: int = 1
+    joined: bool = True
+
+
+UNTUNED = Tuning()
+
+
 class Request:
     """Sizes and addresses of one launch."""
 
-    def __init__(self, kernel: Kernel, sizes: Sequence[int], addresses: Mapping[int, int]) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        sizes: Sequence[int],
+        addresses: Mapping[int, int],
+        tuning: Tuning = UNTUNED,
+    ) -> None:
         self.kernel = kernel
         self.sizes = sizes
         self.addresses = addresses
+        self.tuning = tuning
+
+    def widest(self, slots: Sequence[Slot]) -> int:
+        """Lanes of a thread, no more than tuned."""
+        return min(widest(slots), self.tuning.lanes)
+
+    def busy(self, blocks: int) -> int:
+        """The number of blocks up to which a reduction is shared, `blocks` unless tuned."""
+        return blocks * self.tuning.blocks
 
     def value(self, size: Size) -> int:
         """A size of the kernel as a number."""

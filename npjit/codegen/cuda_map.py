@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from npjit.codegen.cpp_phase import Statements
 from npjit.codegen.cuda_kernel import CudaPrinter, merged
 from npjit.codegen.cuda_lanes import LanePrinter, levels_of
-from npjit.codegen.cuda_launch import Configured, Request, Start, up, widest
+from npjit.codegen.cuda_launch import Configured, Request, Start, up
 
 # threads of a block: small ones start and end in the gaps that others leave
 BLOCK = 128
@@ -42,7 +42,7 @@ class MapPrinter(CudaPrinter):
     def configure(self, request: Request) -> Configured:
         axes = self.kernel.outer
         extent = request.extent(axes[-1])
-        width = widest(self.slots)
+        width = request.widest(self.slots)
         while width > 1 and (extent < width or not self._pays(request, width)):
             width //= 2
         items = request.items(axes[:-1]) * up(extent, width)

@@ -27,7 +27,7 @@ from npjit.codegen.cuda_across import Across
 from npjit.codegen.cuda_holding import HoldingPrinter
 from npjit.codegen.cuda_kernel import BLOCK
 from npjit.codegen.cuda_lanes import LanePrinter, Move, element_type, levels_of, whole_of
-from npjit.codegen.cuda_launch import Configured, Request, Start, power, up, widest
+from npjit.codegen.cuda_launch import Configured, Request, Start, power, up
 from npjit.codegen.cuda_terms import JoinedPrinter, actual
 from npjit.core.size import Size
 from npjit.schedule.kernel import Kernel, Load, Phase, Reduce, Store
@@ -48,7 +48,7 @@ _EACH = (16, 8, 4, 2, 1)
 # bytes of shared memory in which a block's groups join their sums
 _SHARED = 49152
 # columns of a block that joins sums, and rows that are added up before a sum is put aside
-_WIDE = 32
+_WIDE = 8
 _RUN = 64
 _CELL = 16
 # lanes of a pack, at most
@@ -278,7 +278,7 @@ class PersistentPrinter(HoldingPrinter, JoinedPrinter):
 
     def configure(self, request: Request) -> Configured:
         rows, n = request.items(self.kernel.outer), request.extent(self.axes[0])
-        width = widest(self.slots)
+        width = request.widest(self.slots)
         while not (skewed := self._skewed(request, rows, n, width)) and not self._fits(
             request, n, width
         ):
@@ -289,7 +289,8 @@ class PersistentPrinter(HoldingPrinter, JoinedPrinter):
         block, blocks = self._blocks(rows, lanes)
         packed = skewed or request.packed(self.slots, self.axes[0], width)
         constants = f"{request.index_type()}, {width}, {packed}, {lanes}"
-        edges = self.edges(n, shape, width, skewed)
+        whole = "nj_exact" if n == lanes * items * width else "nj_whole"
+        edges = "nj_skewed" if skewed else whole
         rows_name = f"{self.name}_rows<{constants}, {items}, {edges}>"
         first = Start(rows_name, (blocks, 1), block)
         ends = up(n, _WIDE) + (1 if self.whole_folds else 0)

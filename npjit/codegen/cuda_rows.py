@@ -20,7 +20,7 @@ from npjit.codegen.cpp_reduce import Fold
 from npjit.codegen.cpp_types import factor, stored
 from npjit.codegen.cuda_kernel import BLOCK
 from npjit.codegen.cuda_lanes import LanePrinter, levels_of
-from npjit.codegen.cuda_launch import Configured, Request, Start, power, up, widest
+from npjit.codegen.cuda_launch import Configured, Request, Start, power, up
 from npjit.codegen.cuda_moments import has_moments, run_struct
 from npjit.codegen.cuda_steps import RUN, Step, StepsPrinter, in_batches
 from npjit.schedule.kernel import Phase
@@ -162,14 +162,15 @@ class RowsPrinter(StepsPrinter):
     def _start(self, request: Request, step: Step, rows: int) -> Start:
         axes = step.loop.axes if step.loop else ()
         n = request.items(axes)
-        width = widest(self.slots) if axes else 1
+        width = request.widest(self.slots) if axes else 1
         while width > 1 and not self._fits(request, axes, width, n):
             width //= 2
         packs = up(n, width)
         lanes = min(32, power(packs)) if packs <= _WARP_ROW // 4 else BLOCK
         splits = 1
-        if lanes == BLOCK and rows < _BUSY:
-            splits = max(1, min(up(packs, BLOCK * _PACKS), _BUSY // rows))
+        busy = request.busy(_BUSY)
+        if lanes == BLOCK and rows < busy:
+            splits = max(1, min(up(packs, BLOCK * _PACKS), busy // rows))
         packed = request.packed(self.slots, axes[-1], width) if axes else "0"
         function = f"{self.name}_{step.number}<{request.index_type()}, {width}, {packed}, {lanes}>"
         per_block = max(1, BLOCK // lanes)

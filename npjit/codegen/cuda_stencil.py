@@ -105,10 +105,8 @@ class _Finder:
         loads: dict[tuple[int, object], dict[int, Load]] = {}
         written = {i.access.buffer for _, i in self.phase.body if isinstance(i, Store)}
         for number, i in self.phase.body:
-            if isinstance(i, Load) and not i.within and not i.access.gathers:
-                if i.access.buffer not in written and not is_complex(i.dtype):
-                    key = (i.access.buffer, i.access.strides)
-                    loads.setdefault(key, {})[number] = i
+            if isinstance(i, Load) and i.access.buffer not in written and is_plain(i):
+                loads.setdefault((i.access.buffer, i.access.strides), {})[number] = i
         for group in loads.values():
             self._add(group)
         return bool(self.windows)
@@ -150,6 +148,11 @@ class _Finder:
         return Stencil(kernel, tuple(self.windows), self.places)
 
 
+def is_plain(load: Load) -> bool:
+    """Whether a load may be part of a window."""
+    return not load.within and not load.access.gathers and not is_complex(load.dtype)
+
+
 def apart(distance: Size, pitch: Size) -> tuple[int, int] | None:
     """A distance in rows and columns, if it is a few of each."""
     for rows in range(-_REACH, _REACH + 1):
@@ -171,8 +174,8 @@ class StencilPrinter(CudaPrinter):
         w = self.writer
         (phase,) = self.kernel.phases
         printer = LanePrinter(self.values, phase, levels_of(self.kernel.outer, {}), self.slots)
-        for number, (window, row, column) in self.stencil.places.items():
-            printer.ready[number] = self._element(window, row, column)
+        for number, place in self.stencil.places.items():
+            printer.ready[number] = self._element(*place)
         printed = printer.print()
         moves = [printer.move(f"a{i}[row]", s.access, s.dtype) for i, s in self._windows()]
         with self.function("", ", i32 ROWS", str(_BLOCK)):
@@ -185,8 +188,8 @@ class StencilPrinter(CudaPrinter):
                 w.line("#pragma unroll")
                 with w.block("for (i32 r = 0; r < ROWS; ++r)"):
                     w.line(f"const idx x{self.row} = first + r;")
-                    w.line(f"if (x{self.row} >= {self.extent(self.row)}) break;")
-                    self.lanes(printed, printer.moves, self.last)
+                    with w.block(f"if (x{self.row} < {self.extent(self.row)})"):
+                        self.lanes(printed, printer.moves, self.last)
             w.line("if (left >= V) body(nj_full());")
             w.line("else body(nj_some{(i32)left});")
         return str(w)

@@ -61,6 +61,7 @@ class Terms:
         self.sizes: list[Size] = []
         self.scalars: list[int] = []
         self.scalar_types: list[DType] = []
+        self.where: set[str] = set()
         self.count = 0
 
     def size(self, size: Size, launch: Launch) -> Size:
@@ -107,6 +108,7 @@ class Terms:
     ) -> list[Phase]:
         """A kernel's phases; `known` is asked about each load, in order."""
         change = _Change(self, launch, buffers, axes, len(self.scalars))
+        self.where.update(launch.where)
         self.scalars += launch.scalars
         self.scalar_types += kernel.scalars
         found = []
@@ -157,7 +159,8 @@ class Terms:
     def launch(self, number: int) -> Launch:
         """A launch of kernel `number`."""
         places = tuple(p for p in self.places if p is not None)
-        return Launch(number, places, tuple(self.scalars), tuple(self.sizes))
+        where = tuple(sorted(self.where))
+        return Launch(number, places, tuple(self.scalars), tuple(self.sizes), where)
 
 
 class _Change:

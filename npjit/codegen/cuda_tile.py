@@ -18,7 +18,7 @@ from contextlib import contextmanager
 
 from npjit.codegen.cuda_kernel import BLOCK, CudaPrinter, merged
 from npjit.codegen.cuda_lanes import LanePrinter, Move, element_type, lanes_of, levels_of, whole_of
-from npjit.codegen.cuda_launch import Configured, Request, Slot, Start, up, widest
+from npjit.codegen.cuda_launch import Configured, Request, Slot, Start, up
 from npjit.codegen.cuda_map import MapPrinter
 from npjit.schedule.kernel import Kernel, Load, Phase
 
@@ -108,7 +108,7 @@ class TilePrinter(CudaPrinter):
         extents = [request.extent(last), request.extent(self.axis)]
         if min(extents) < _SIDES[1] // 2:
             return self.plain.configure(request)
-        width = min(4, widest(self.slots))
+        width = min(4, request.widest(self.slots))
         while width > 1 and not self._fits(request, width):
             width //= 2
         side = _SIDES[width]

@@ -19,7 +19,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from npjit.core.size import Expr, Size, Var, atoms, bounds, linear, resolved, substitute, text
+from npjit.core.size import (
+    Expr,
+    Fn,
+    Size,
+    Var,
+    atoms,
+    bounds,
+    floordiv,
+    linear,
+    resolved,
+    smax,
+    smin,
+    substitute,
+    text,
+)
 
 
 @dataclass(frozen=True)
@@ -127,8 +141,34 @@ class Assumptions:
         return size
 
     def greatest(self, size: Size) -> Size:
-        """A bound from above, without the loop indices in which the size is linear."""
-        return self._extreme(self.normal(size), least=False)
+        """A bound from above, without loop indices and computed sizes where one can be found."""
+        size = self._extreme(self.normal(size), least=False)
+        if isinstance(size, int) or not atoms(size) & self.ranges.keys():
+            return size
+        bound: Size = 0
+        for mono, coef in size.terms:
+            term = Expr(((mono, coef),)) if mono else coef
+            inner = isinstance(term, Expr) and bool(atoms(term) & self.ranges.keys())
+            bound = bound + (self._greatest_term(mono, coef) if inner else term)
+        return bound
+
+    def _greatest_term(self, mono: tuple[Var | Fn, ...], coef: int) -> Size:
+        """A bound of coef * mono; the term itself where there is none to be found."""
+        term = Expr(((mono, coef),))
+        (atom, *more) = mono
+        if coef < 0:
+            low = bounds(Expr(((mono, 1),)))[0]
+            return term if low is None else coef * low
+        if more or not isinstance(atom, Fn):
+            return term
+        parts = [self.greatest(a) for a in atom.args]
+        if atom.name in ("min", "max"):
+            return coef * (smin(*parts) if atom.name == "min" else smax(*parts))
+        if atom.name == "select":
+            return coef * smax(*parts[1:])
+        if atom.name == "floordiv" and isinstance(atom.args[1], int) and atom.args[1] > 0:
+            return coef * floordiv(parts[0], atom.args[1])
+        return coef * (parts[1] - 1) if atom.name == "mod" else term
 
     def lt(self, a: Size, b: Size) -> bool | None:
         """Whether a < b."""

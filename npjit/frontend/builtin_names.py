@@ -19,6 +19,7 @@ from npjit.frontend.items import Generated, make_enumerate, make_range, make_zip
 from npjit.frontend.lists import is_stacked
 from npjit.frontend.objects import ClassProxy, SuperProxy, TracedObject, real_class
 from npjit.ops.errors import NotCaptured
+from npjit.ops.masks import Selected
 from npjit.ops.symint import SymInt, is_int, wrap
 from npjit.ops.tracer import Tracer
 
@@ -70,6 +71,8 @@ def _refuse(outside: Outside, name: str) -> Callable[..., Any]:
 def _len(outside: Outside, value: Any) -> Any:
     if type(value) is Tracer and value.ndim:
         return wrap(value.block, value.raw_shape[0])
+    if type(value) is Selected:
+        return wrap(value.block, value.packed().raw_shape[0])
     if is_stacked(value):
         return value.length
     return len(value)

@@ -163,7 +163,7 @@ class Control:
         items = items_of(self.block, values.iterable)
         assert items is not None
         some = wrap(self.block, items.trips) > 0
-        self.assert_(some, lambda: "an empty iterable")
+        self.assert_(some, lambda: "an empty iterable")  # noqa: PT009
 
         def body(item: Any, best: Any) -> tuple[Any]:
             new = values.element(item)

@@ -86,8 +86,8 @@ class Cutter:
         # names that other functions see: nested ones, and generators that run later
         self.captured = captured(body) | _in_generators(body)
         self.outer = _declared(body)
-        # what a call may bind anew, and what only means something in the function's own frame
-        self.shared = _bound_inside(body) | {"super", "__class__"}
+        # what a call may bind anew, and what belongs to the function's own frame
+        self.shared = _bound_inside(body) | {"__class__"}
         self.rebound = self.own(_bound_often(made.node))
         self.bindings = Bindings(lambda s: is_quiet(s, self.scope))
         self.normal = NormalForm(self.stays, self.is_piece, self._is_fixed, self.scope)
@@ -128,6 +128,8 @@ class Cutter:
             return stored or n.id in self.shared or self.marks.stays(n)
         if isinstance(n, ast.Lambda | ast.GeneratorExp) and reads(n) & self.rebound:
             return True  # in a segment it would see that one's variables
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "super":
+            return True
         return isinstance(n, _STAYING) or self.marks.stays(n) or self._takes_what_stays(n)
 
     def _takes_what_stays(self, n: ast.AST) -> bool:

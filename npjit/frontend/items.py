@@ -12,6 +12,7 @@ from npjit.core.graph import Block
 from npjit.core.size import Size, floordiv, smin
 from npjit.frontend.lists import is_stacked
 from npjit.ops.indexing import is_position, traced_int
+from npjit.ops.masks import Selected
 from npjit.ops.symint import SymInt, size_of, wrap
 from npjit.ops.tracer import Tracer
 
@@ -142,7 +143,7 @@ class _Count:
 
 
 def _is_lazy(value: Any) -> bool:
-    if is_stacked(value):
+    if is_stacked(value) or type(value) is Selected:
         return True
     return type(value) in (TracedRange, TracedZip) or (type(value) is Tracer and value.ndim > 0)
 
@@ -151,6 +152,8 @@ def items_of(block: Block, iterable: Any) -> Items | None:
     """The items of something that a loop can be staged over; None for any other iterable."""
     if type(iterable) is Items:
         return iterable
+    if type(iterable) is Selected:
+        iterable = iterable.packed()
     if type(iterable) is range:
         return Items(len(iterable), lambda k: iterable.start + k * iterable.step, block)
     if type(iterable) is TracedRange:

@@ -19,7 +19,7 @@ from npjit.core.graph import Weight
 from npjit.frontend.conversions import STAND_INS
 from npjit.frontend.lists import whole
 from npjit.ops import build, kinds
-from npjit.ops.errors import NotCaptured
+from npjit.ops.errors import NotCaptured, name_of
 from npjit.ops.namespace import traced_namespace
 from npjit.ops.operands import has_traced
 from npjit.ops.tracer import as_node, fresh, guarded, is_traced
@@ -116,7 +116,7 @@ def _array_function(block: Any, function: Any) -> Callable[..., Any]:
         if not has_traced((*args, *kwargs.values())):
             return _held(block, function(*args, **kwargs))
         if traced is None:
-            raise NotCaptured(f"np.{function.__name__} is not compiled")
+            raise NotCaptured(f"{name_of(function)} is not compiled")
         return guarded(traced, *args, **kwargs)
 
     return call

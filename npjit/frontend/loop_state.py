@@ -23,7 +23,6 @@ from npjit.frontend.lists import GrowingList, given_item, is_stacked
 from npjit.frontend.rows import Item, item_of
 from npjit.frontend.values import NotStaged, is_array
 
-
 # a list that a `while` fills has room for so many items more than the arguments have elements
 LEAST_ROOM = 1024
 

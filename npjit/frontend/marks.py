@@ -125,6 +125,25 @@ class Marks:
                 return True
         return False
 
+    def spread(self, body: list[ast.stmt], local: frozenset[str], filename: str) -> None:
+        """Mark the further calls of what is called by a marked one, where that is a builtin, or
+        belongs to a global: print, or rng.normal. They would break, too.
+        """
+        calls = [
+            (n, ast.unparse(n.func))
+            for s in body
+            for n in own_nodes(s)
+            if isinstance(n, ast.Call) and not _root(n.func) & local
+        ]
+        marked = {
+            text: self.python[key_of(n)].partition(": ")[2]
+            for n, text in calls
+            if key_of(n) in self.python and key_of(n) not in self.through
+        }
+        for n, text in calls:
+            if text in marked:
+                self.python.setdefault(key_of(n), f"{filename}:{n.lineno}: {marked[text]}")
+
     def _keep(self, s: ast.stmt, reason: str) -> bool:
         """Leave a statement to Python, but for its parts; at the second time, with them."""
         keys = [key_of(n) for n in _with_value(s)]
@@ -154,6 +173,11 @@ def _with_value(s: ast.stmt) -> list[ast.AST]:
     """
     value = getattr(s, "value", None)
     return [s, value] if isinstance(value, _PARTS) and span_of(value) == span_of(s) else [s]
+
+
+def _root(e: ast.expr) -> frozenset[str]:
+    """The variables in an expression."""
+    return frozenset(n.id for n in ast.walk(e) if isinstance(n, ast.Name))
 
 
 def _is_part(node: ast.AST, path: list[ast.AST]) -> bool:

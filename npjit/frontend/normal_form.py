@@ -72,7 +72,7 @@ class NormalForm:
             targets = s.targets if isinstance(s, ast.Assign) else [s.target]
             if any(self._within(t) for t in targets):
                 return self.hoisted(value)  # evaluated before the targets' own parts
-        if self.stays(value):
+        if self.stays(value) or _operands(value) is None:
             return self._ordered(value)
         return self.operand(value)
 
@@ -219,8 +219,10 @@ def _operands(e: ast.expr) -> list[_Place] | None:
         return [_Place(e, "operand")]
     if isinstance(e, ast.Compare) and len(e.ops) == 1:
         return [_Place(e, "left"), _Place(e, "comparators", 0)]
-    if isinstance(e, ast.Attribute):
+    if isinstance(e, ast.Attribute | ast.YieldFrom | ast.Await | ast.NamedExpr):
         return [_Place(e, "value")]
+    if isinstance(e, ast.Yield):
+        return [_Place(e, "value")] if e.value is not None else []
     if isinstance(e, ast.Subscript) and not any(
         isinstance(n, ast.Slice) for n in ast.walk(e.slice)
     ):

@@ -69,6 +69,8 @@ class Results:
             return self._leaf(value)
         if type(value) is SymInt:
             return self._fresh(build.size_node(self.capture.block, value.size))
+        if type(value) is Selected and value.array is not None:
+            return self._leaf(value.array)
         if type(value) is Selected:
             # how many elements there are is known when they have been computed
             self._once(value)

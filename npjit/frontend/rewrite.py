@@ -341,9 +341,9 @@ def _growing(value: ast.expr) -> ast.expr:
         value.elts = [_growing(v) for v in value.elts]
     if isinstance(value, ast.List):
         return _at(_call("growing", [value]), value)
-    if isinstance(value, ast.BinOp) and isinstance(value.left, ast.List):
-        if isinstance(value.op, ast.Mult):
-            return _at(_call("repeated", [value.left, value.right]), value)
+    is_product = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult)
+    if is_product and isinstance(value.left, ast.List):  # type: ignore[attr-defined]
+        return _at(_call("repeated", [value.left, value.right]), value)  # type: ignore[attr-defined]
     return value
 
 

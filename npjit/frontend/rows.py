@@ -31,8 +31,8 @@ _MUTABLE = ("list", "dict", "dataclass")
 
 @dataclass(frozen=True)
 class Item:
-    """The type of an item. `mixed`: of numbers it is not known whether they are Python's or NumPy's,
-    so that only an array can be made of the list."""
+    """The type of an item. `mixed`: its numbers may be Python's or NumPy's, so that only an array
+    can be made of the list."""
 
     tree: TreeDef
     types: tuple[TensorType, ...]

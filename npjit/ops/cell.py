@@ -74,6 +74,8 @@ class Cell:
         from npjit.ops.sharing import is_c_ordered
 
         self.require_writable()
+        if view is not None and 0 in view.shape:
+            return  # an axis of no elements may be one that no dimension of the base runs along
         block = self.block
         replaced = view is None and not self.argument and not block.depth
         # the storage keeps its own memory order, whatever the value's

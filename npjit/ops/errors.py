@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import numpy as np
+
 _active = threading.local()
 
 
@@ -32,6 +34,14 @@ class NotCaptured(BaseException):
 
     def __str__(self) -> str:
         return f"{self.where}: {self.reason}" if self.where else self.reason
+
+
+def name_of(function: Any) -> str:
+    """What a refusal calls a NumPy function ("np.linalg.eig"), or another library's ufunc."""
+    name: str = function.__name__
+    if isinstance(function, np.ufunc):
+        return f"np.{name}" if getattr(np, name, None) is function else f"the ufunc {name}"
+    return f"{function.__module__}.{name}".replace("numpy.", "np.", 1)
 
 
 def active_trace() -> Any:

@@ -2,11 +2,14 @@
 runs, so what is kept is the whole array with the mask beside it.
 
 A `Selected` takes part in elementwise operations with numbers and with other selections by the same
-mask, can be reduced, stored back through that mask, and returned. Anything else ends the trace.
+mask, can be reduced, stored back through that mask, and returned. For anything else its elements
+are packed, one after the other, into an array whose extent is a size variable; from then on it is
+that array.
 
     z[m] = z[m] ** 2 + c[m]     ->  where(m, z ** 2 + c, z)
     x[m].sum()                  ->  sum(x, where=m)
     np.nonzero(m)[0]            ->  arange(n)[m]
+    np.sort(x[m])               ->  np.sort(packed[:count])
 """
 
 from __future__ import annotations
@@ -19,13 +22,18 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from npjit.core import view as views
 from npjit.core.graph import Block, Node, Weight
+from npjit.core.op import Gather
+from npjit.core.size import Shape
 from npjit.ops import build, kinds
+from npjit.ops.cell import Cell
 from npjit.ops.errors import NotCaptured
-from npjit.ops.gathering import gather
-from npjit.ops.indexing import is_basic, parse, storable
+from npjit.ops.gathering import gather, get_at, set_at
+from npjit.ops.indexing import bind, is_basic, parse, storable
 from npjit.ops.kinds import function
 from npjit.ops.movement import ravel
 from npjit.ops.operands import as_array, find_block
+from npjit.ops.scatter import SCATTER_LAST
+from npjit.ops.symint import wrap
 from npjit.ops.tracer import Tracer, as_node, fresh
 
 _REASON = "x[mask]: the size of the result depends on values"
@@ -47,17 +55,23 @@ class Selected(NDArrayOperatorsMixin):
 
     # Tracers leave operations with selections to the selection
     takes_over = True
-    __slots__ = ("axis", "mask", "whole")
+    __slots__ = ("array", "axis", "mask", "whole")
 
     def __init__(self, whole: Node, mask: Node, block: Block, axis: int | None = None) -> None:
         self.whole = fresh(block, whole)
         self.mask = mask
         # the elements are their own positions along this axis of the mask
         self.axis = axis
+        # the elements, once they are packed
+        self.array: Tracer | None = None
 
     @property
     def __class__(self) -> type:  # type: ignore[override]
         return np.ndarray
+
+    @property
+    def block(self) -> Block:
+        return self.whole.block
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -74,65 +88,88 @@ class Selected(NDArrayOperatorsMixin):
 
     @property
     def size(self) -> Tracer:
-        block = self.whole.block
+        block = self.block
         rest = self.whole.raw_shape[self.lead :]
         count = np.sum(fresh(block, self.mask)) * fresh(
             block, build.size_node(block, build.element_count(rest))
         )
         return fresh(block, build.weigh(block, count.node, Weight.WEAK))
 
+    def packed(self) -> Tracer:
+        """The elements as an array, which this object is from now on."""
+        if self.array is None:
+            self.array = _pack(self.block, self.whole.node, self.mask)
+        return self.array
+
     # ------------------------------------------------------------ operations
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        out = kwargs.pop("out", None)
-        if method != "__call__" or kwargs or ufunc.nout != 1 or ufunc.signature is not None:
-            raise NotCaptured(_REASON)
-        made = self._like(ufunc(*[self._whole_of(v) for v in inputs]))
+        out = kwargs.get("out")
+        is_plain = method == "__call__" and ufunc.nout == 1 and ufunc.signature is None
+        operands = (*inputs, *(out or ()))
+        if not is_plain or kwargs.keys() - {"out"} or not self._go_together(operands):
+            return getattr(ufunc, method)(*_packed(inputs), **_packed(kwargs))
+        made = self._like(ufunc(*map(_whole_of, inputs)))
         if out is None:
             return made
         (target,) = out
         same = np.can_cast(made.dtype, target.dtype, "same_kind")
-        if type(target) is not Selected or target.mask is not self.mask or not same:
+        if type(target) is not Selected or not same:
             raise NotCaptured("out= of an operation on x[mask]")
         target.whole, target.axis = made.whole.astype(target.dtype), None
         return target
 
     def __pow__(self, exponent: Any) -> Any:
         """An operator of its own: NumPy squares for `** 2`, which np.power does not."""
-        return self._like(self.whole ** self._whole_of(exponent))
+        if not self._go_together([self, exponent]):
+            return self.packed() ** _packed(exponent)
+        return self._like(self.whole ** _whole_of(exponent))
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if not args or args[0] is not self:
-            raise NotCaptured(_REASON)
-        if func in _ELEMENTWISE:
-            rest = [self._whole_of(v) for v in args[1:]]
-            return self._like(func(self.whole, *rest, **kwargs))
-        if func in _FOLDS:
-            return self._folded(func, *args[1:], **kwargs)
-        if func is np.size and len(args) == 1:
-            return self.size
-        raise NotCaptured(_REASON)
+        if self._go_together(args) and args[0] is self:
+            if func in _ELEMENTWISE:
+                return self._like(func(*map(_whole_of, args), **kwargs))
+            if func in _FOLDS and _is_folded(self, *args[1:], **kwargs):
+                return self._folded(func, *args[1:], **kwargs)
+            if func is np.size and len(args) == 1:
+                return self.size
+        return func(*_packed(args), **_packed(kwargs))
 
     def __getattr__(self, name: str) -> Any:
         if not hasattr(np.ndarray, name):
             raise AttributeError(f"'numpy.ndarray' object has no attribute '{name}'")
+        if self.array is not None:
+            return getattr(self.array, name)
         if name in _FOLD_METHODS:
             fold: Callable[..., Any] = getattr(np, name)
-            return lambda *args, **kwargs: self._folded(fold, *args, **kwargs)
+            return lambda *args, **kwargs: fold(self, *args, **kwargs)
         if name in _ELEMENTWISE_METHODS:
             method = getattr(self.whole, name)
             return lambda *args, **kwargs: self._like(method(*args, **kwargs))
         if name in ("real", "imag"):
             return self._like(getattr(self.whole, name))
-        raise NotCaptured(_REASON)
+        return getattr(self.packed(), name)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise NotCaptured(_REASON)
 
-    def _unknown(self, *args: Any) -> Any:
-        raise NotCaptured(_REASON)
+    def __len__(self) -> int:
+        return len(self.packed())
 
-    __len__ = __iter__ = __getitem__ = __setitem__ = __contains__ = __bool__ = _unknown
+    def __iter__(self) -> Any:
+        return iter(self.packed())
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.packed()[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.packed()[key] = value
+
+    def __contains__(self, item: Any) -> bool:
+        return item in self.packed()
+
+    def __bool__(self) -> bool:
+        return bool(self.packed())
 
     def __hash__(self) -> int:
         raise TypeError("unhashable type: 'numpy.ndarray'")
@@ -140,33 +177,71 @@ class Selected(NDArrayOperatorsMixin):
     # ------------------------------------------------------------ parts
 
     def _like(self, whole: Any) -> Selected:
-        return Selected(whole.node, self.mask, self.whole.block)
+        return Selected(whole.node, self.mask, self.block)
 
-    def _whole_of(self, operand: Any) -> Any:
-        """An operand of an elementwise operation, for the whole array."""
-        if type(operand) is Selected:
-            if operand.mask is not self.mask or operand.ndim != self.ndim:
-                raise NotCaptured("an operation on selections by different masks")
-            return operand.whole
-        if np.ndim(operand) >= self.ndim:
-            raise NotCaptured("an operation of x[mask] with an array")
-        return operand
+    def _go_together(self, operands: Any) -> bool:
+        """Whether an elementwise operation on these is one on the whole arrays."""
+        for v in operands:
+            if type(v) is Selected:
+                if v.mask is not self.mask or v.ndim != self.ndim or v.array is not None:
+                    return False
+            elif isinstance(v, (list, tuple)) or np.ndim(v) >= self.ndim:
+                return False
+        return True
 
     def _folded(self, fold: Any, axis: Any = None, **kwargs: Any) -> Any:
-        block = self.whole.block
+        block = self.block
         if axis is not None:
-            axes = axis if isinstance(axis, tuple) else (axis,)
-            numbers = [a + self.ndim if a < 0 else a for a in axes]
+            numbers = _axes(self, axis)
             axis = tuple(a + self.lead - 1 for a in numbers if a > 0)
             axis += tuple(range(self.lead)) if 0 in numbers else ()
-        if 0 not in (numbers if axis is not None else [0]) or kwargs.keys() - {"dtype", "ddof"}:
-            raise NotCaptured(_REASON)
         if fold in _EXTREMES:
             kwargs["initial"] = _start(fold, self.dtype)
             held = np.any(fresh(block, self.mask))
             block.add(kinds.CHECK, (held.node,), "ValueError: zero-size array", held.node.type)
         where = fresh(block, _spread(block, self.mask, self.whole.ndim))
         return fold(self.whole, axis=axis, where=where, **kwargs)
+
+
+def _whole_of(operand: Any) -> Any:
+    """An operand of an elementwise operation, for the whole array."""
+    return operand.whole if type(operand) is Selected else operand
+
+
+def _axes(array: Selected, axis: Any) -> list[int]:
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    return [a + array.ndim if a < 0 else a for a in axes]
+
+
+def _is_folded(array: Selected, axis: Any = None, **kwargs: Any) -> bool:
+    """Whether a fold is one over the whole array: along the mask, at least."""
+    along = axis is None or 0 in _axes(array, axis)
+    return along and not kwargs.keys() - {"dtype", "ddof"}
+
+
+def _packed(value: Any) -> Any:
+    """Arguments with packed selections, those in lists and dicts included."""
+    if type(value) is Selected:
+        return value.packed()
+    if type(value) in (list, tuple):
+        return type(value)(map(_packed, value))
+    return {k: _packed(v) for k, v in value.items()} if type(value) is dict else value
+
+
+def _pack(block: Block, whole: Node, mask: Node) -> Tracer:
+    """The elements under a mask, one after the other: each is stored at the number of those before
+    it, and those that are not wanted behind all."""
+    total = build.element_count(mask.shape)
+    rest = whole.shape[len(mask.shape) :]
+    flags = fresh(block, build.reshape(block, mask, (total,)))
+    values = build.reshape(block, whole, (total, *rest))
+    last = fresh(block, build.size_node(block, total))
+    places = np.where(flags, np.cumsum(flags) - 1, last)
+    room = build.constant(block, 0, whole.dtype, Weight.ARRAY)
+    cell = Cell(block, build.broadcast(block, room, (total + 1, *rest)))
+    cell.scatter(SCATTER_LAST, values, Gather((0,), 0), (places.node,))
+    count = bind(block, np.sum(flags).node, 0, total)
+    return Tracer(cell, None, Weight.ARRAY)[: wrap(block, count)]
 
 
 def _start(fold: Any, dtype: np.dtype[Any]) -> Any:
@@ -188,31 +263,65 @@ def _spread(block: Block, mask: Node, rank: int) -> Node:
 # ---------------------------------------------------------------- keys
 
 
-def _split(array: Tracer, key: Any) -> tuple[Tracer, Node]:
-    """The array after the key's basic part, and the mask, which covers its leading axes."""
+def _split(array: Tracer, key: Any) -> tuple[Tracer, Node] | None:
+    """The array after the key's basic part, and the mask, which covers its leading axes; None for
+    other keys."""
     block = array.block
-    keys = _with_masks(block, list(key) if isinstance(key, tuple) else [key])
-    places = [i for i, k in enumerate(keys) if type(k) is Tracer and k.dtype == np.bool_]
-    place = places[0]
+    keys = _with_masks(block, _listed(key))
+    places = [i for i, k in enumerate(keys) if _is_mask(k)]
+    if len(places) != 1 or not all(is_basic(k) for k in keys if not _is_mask(k)):
+        return None
+    (place,) = places
     mask = as_node(block, keys[place])
-    if len(places) != 1 or not all(is_basic(k) for i, k in enumerate(keys) if i != place):
-        raise NotCaptured("a mask beside index arrays")
     lead = len(mask.shape)
     taken = sum(k is not None and k is not Ellipsis for k in keys) - 1 + lead
     if keys[:place] == [Ellipsis] and taken == array.ndim:
         keys, place = keys[1:], 0
     if place != 0 or lead == 0 or None in keys:
-        raise NotCaptured("a mask behind other keys")
+        return None
     basic = (*[slice(None)] * lead, *keys[1:])
     view = parse(block, array.raw_shape, basic)
     assert view is not None
-    extents = array.raw_shape[:lead]
-    same = len(extents) == lead and all(
+    _require_fit(block, mask, array.raw_shape[:lead])
+    return array.through(view), mask
+
+
+def _listed(key: Any) -> list[Any]:
+    """The parts of a key; a selection of bools is a mask as any array of them."""
+    keys = key if isinstance(key, tuple) else (key,)
+    return [k.packed() if type(k) is Selected and k.dtype == np.bool_ else k for k in keys]
+
+
+def _is_mask(key: Any) -> bool:
+    return type(key) is Tracer and key.dtype == np.bool_
+
+
+def _require_fit(block: Block, mask: Node, extents: Shape) -> None:
+    """IndexError when a mask has not the extents of the axes that it covers."""
+    same = len(extents) == len(mask.shape) and all(
         block.sizes.decide_eq(a, b) for a, b in zip(mask.shape, extents, strict=True)
     )
     if not same:
         raise IndexError("boolean index did not match indexed array")
-    return array.through(view), mask
+
+
+def _by_positions(array: Tracer, key: Any) -> Any:
+    """A key with the positions that its masks and selections name, as index arrays."""
+    keys = _listed(key)
+    taken = sum(np.ndim(k) if _is_mask(k) else k is not None for k in keys if k is not Ellipsis)
+    found: list[Any] = []
+    axis = 0
+    for k in keys:
+        if _is_mask(k):
+            if not k.ndim:
+                raise NotCaptured("a bool as an index")
+            _require_fit(array.block, k.node, array.raw_shape[axis : axis + k.ndim])
+            found += _packed(nonzero(k))
+            axis += k.ndim
+            continue
+        found.append(_packed(k))
+        axis += array.ndim - taken if k is Ellipsis else k is not None
+    return tuple(found) if isinstance(key, tuple) or len(found) > 1 else found[0]
 
 
 def _whole(target: Tracer, mask: Node) -> Node:
@@ -229,29 +338,37 @@ def _with_masks(block: Block, keys: list[Any]) -> list[Any]:
     run = keys[places[0] : places[-1] + 1]
     mask = run[0].mask
     in_order = all(
-        type(k) is Selected and k.mask is mask and k.axis == d for d, k in enumerate(run)
+        type(k) is Selected and k.mask is mask and k.axis == d and k.array is None
+        for d, k in enumerate(run)
     )
     if not in_order or len(run) != len(mask.shape):
-        raise NotCaptured(_REASON)
+        return keys
     return [*keys[: places[0]], fresh(block, mask), *keys[places[-1] + 1 :]]
 
 
-def get_masked(array: Tracer, key: Any) -> Selected:
+def get_masked(array: Tracer, key: Any) -> Any:
     """array[key] for a key with a computed mask."""
-    target, mask = _split(array, key)
+    found = _split(array, key)
+    if found is None:
+        return get_at(array, _by_positions(array, key))
+    target, mask = found
     return Selected(_whole(target, mask), mask, array.block)
 
 
 def set_masked(array: Tracer, key: Any, value: Any) -> None:
     """array[key] = value for a key with a computed mask."""
     block = array.block
-    target, mask = _split(array, key)
+    found = _split(array, key)
+    if found is None:
+        set_at(array, _by_positions(array, key), _packed(value))
+        return
+    target, mask = found
     lead = len(mask.shape)
-    if type(value) is Selected:
-        if value.mask is not mask or value.ndim != target.ndim - lead + 1:
-            raise NotCaptured("a selection stored through another mask")
+    fits = type(value) is Selected and value.mask is mask and value.array is None
+    if fits and value.ndim == target.ndim - lead + 1:
         new = value.whole.node
     else:
+        value = _packed(value)
         new = storable(block, as_node(block, value), array.dtype)
         if len(new.shape) > target.ndim - lead:
             new = _dealt(block, new, mask, target.ndim - lead)

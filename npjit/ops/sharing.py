@@ -57,6 +57,8 @@ class Reshaped(Cell):
     def write(self, view: View | None, value: Node) -> None:
         """As Cell.write; the base sees the new version too."""
         block = self.block
+        if view is not None and 0 in view.shape:
+            return
         if view is not None:
             version = self.node
             if version is not self.version:

@@ -20,7 +20,7 @@ from npjit.core.graph import Block, Node, Weight
 from npjit.core.view import View
 from npjit.ops import build, indexing, kinds
 from npjit.ops.cell import Cell
-from npjit.ops.errors import NotCaptured, active_trace
+from npjit.ops.errors import NotCaptured, active_trace, name_of
 from npjit.ops.settings import require_usual
 from npjit.ops.symint import SymInt, is_int, size_of, wrap
 
@@ -121,7 +121,7 @@ class Tracer:
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         found = kinds.FUNCTIONS.get(func)
         if found is None:
-            raise NotCaptured(f"np.{func.__name__} is not compiled", where_called())
+            raise NotCaptured(f"{name_of(func)} is not compiled", where_called())
         return guarded(found, *args, **kwargs)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
@@ -373,7 +373,7 @@ def apply_ufunc(block: Block, ufunc: np.ufunc, method: str, inputs: Any, kwargs:
     if method != "__call__":
         found = kinds.FUNCTIONS.get((ufunc, method))
         if found is None:
-            raise NotCaptured(f"np.{ufunc.__name__}.{method} is not compiled")
+            raise NotCaptured(f"{name_of(ufunc)}.{method} is not compiled")
         return found(*inputs, **kwargs)
     out = kwargs.pop("out", None)
     where = kwargs.pop("where", True)
@@ -382,11 +382,11 @@ def apply_ufunc(block: Block, ufunc: np.ufunc, method: str, inputs: Any, kwargs:
     for name in ("order", "subok"):
         kwargs.pop(name, None)
     if kwargs or casting != "same_kind" or not all(is_traced(v) for v in _outs(out)):
-        raise NotCaptured(f"np.{ufunc.__name__} with these keyword arguments")
+        raise NotCaptured(f"{name_of(ufunc)} with these keyword arguments")
     handler = kinds.FUNCTIONS.get(ufunc)
     if handler is not None:
         if dtype is not None:
-            raise NotCaptured(f"np.{ufunc.__name__} with dtype=")
+            raise NotCaptured(f"{name_of(ufunc)} with dtype=")
         result = handler(*inputs)
     else:
         nodes = [as_node(block, v) for v in inputs]
@@ -398,7 +398,7 @@ def call_row(block: Block, ufunc: np.ufunc, nodes: list[Node], dtype: Any = None
     """The ufunc's row on nodes; `dtype` asks for that result, as NumPy's dtype= does."""
     op = kinds.UFUNCS.get(ufunc)
     if op is None:
-        raise NotCaptured(f"np.{ufunc.__name__} is not compiled")
+        raise NotCaptured(f"{name_of(ufunc)} is not compiled")
     return fresh(block, build.ufunc(block, op, ufunc, nodes, dtype))
 
 

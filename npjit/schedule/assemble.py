@@ -10,7 +10,7 @@ memory    where stored values live                      -> places
 All but the first are done for each block, the bodies of loops and branches being blocks of their
 own: see `scope`.
 
->>> plan = schedule(graph, ["C"] * len(graph.inputs))
+    schedule(graph, ["C"] * len(graph.inputs))    ->  Plan
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from npjit.schedule.carried import has_control, settle
 from npjit.schedule.plan import InputSpec, OutputSpec, Place, Plan
 from npjit.schedule.saves import find_saves
 from npjit.schedule.scope import Scope, Shared
+from npjit.schedule.strips import cut_in_strips
 
 
-def schedule(graph: Graph, layouts: Sequence[Layout]) -> Plan:
-    """The plan of a graph whose array inputs have these layouts."""
-    graph = settle(graph)
+def schedule(graph: Graph, layouts: Sequence[Layout], strips: bool = True) -> Plan:
+    """The plan of a graph whose array inputs have these layouts; `strips`: for caches, not for the
+    many threads of a GPU."""
+    graph = cut_in_strips(settle(graph)) if strips else settle(graph)
     shared = Shared(registers=has_control(graph))
     scope = Scope(graph, layouts, shared)
     steps = scope.steps([Place("input", k) for k in range(len(graph.inputs))], 0)

@@ -15,15 +15,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from npjit.core.graph import Node, TensorType, Weight
+from npjit.core.graph import Node
 from npjit.core.op import CONTROL, Kind
-from npjit.core.view import transpose
-from npjit.schedule.cells import CALLS, COPY, Program, written_arguments
+from npjit.schedule.cells import CALLS, Program
 from npjit.schedule.fit import can_compute, can_leave, can_root, suits_outer, why_stored
 from npjit.schedule.group import Group, Labels, Reduced, Root, depends
-from npjit.schedule.index import Index, labels_of, plain, rename
-from npjit.schedule.overlap import reads_what_it_writes
-from npjit.schedule.pull import arguments
+from npjit.schedule.index import labels_of, plain, rename
+from npjit.schedule.steps import StepWalk
 from npjit.schedule.walk import StridesOf, Uses, Walk, show
 from npjit.schedule.work import work_of
 
@@ -31,8 +29,6 @@ from npjit.schedule.work import work_of
 REPEAT_LIMIT = 16
 
 _FREE = (Kind.VIEW, Kind.RESHAPE, Kind.PAD, Kind.CELL, Kind.CONST, Kind.SIZE, Kind.IOTA, Kind.INPUT)
-# steps that may go wrong where an earlier check fails
-_CHECKED = CONTROL | {Kind.BIND}
 _SHARED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.GATHER, Kind.CELL)
 
 
@@ -63,11 +59,8 @@ class _Fuser:
         self.walk = walk
         self.program = walk.program
         self.work = work_of(walk.program)
-        self.checks: list[Group] = []
-        self.writers: list[Group] = []  # groups that update an input
+        self.steps = StepWalk(walk, self.visit)
         self.inputs: list[Node] = []
-        # groups of calls with several results, some of which have been visited
-        self.calls: dict[Node, Group] = {}
 
     def visit(self, n: Node) -> None:
         """Decide about one node, all of whose uses are known."""
@@ -79,21 +72,21 @@ class _Fuser:
         elif kind is Kind.CELL and not n.args:
             self.walk.load_all(n, uses)
         elif kind is Kind.UPDATE:
-            self._visit_update(n, uses)
+            self.steps.visit_update(n, uses)
         elif kind is Kind.CONTRACT:
-            self._visit_contract(n, uses)
+            self.steps.visit_contract(n, uses)
         elif kind is Kind.RESULT and n in self.program.base:
-            self._visit_version(n, uses)
+            self.steps.visit_version(n, uses)
         elif kind in CONTROL:
-            self._visit_control(n)
+            self.steps.visit_control(n)
         elif kind is Kind.BIND:
-            self._visit_bind(n, uses)
+            self.steps.visit_bind(n, uses)
         elif kind is Kind.RESULT:
-            self._visit_result(n, uses)
+            self.steps.visit_result(n, uses)
         elif kind in CALLS:
-            self._visit_call(n, uses)
+            self.steps.visit_call(n, uses)
         elif kind is Kind.CHECK:
-            self._visit_check(n)
+            self.steps.visit_check(n)
         elif uses or n in self.program.stored:
             self._visit_value(n, uses)
 
@@ -128,7 +121,7 @@ class _Fuser:
             for index in able[home]:
                 walk.compute(n, home, index)
         walk.home[n] = home
-        self._complete_first(n)
+        self.steps.complete_first(n)
         walk.load_all(n, uses, but=home)
 
     def _host(self, n: Node, uses: Uses, able: Uses) -> Group | None:
@@ -173,203 +166,6 @@ class _Fuser:
                 home.roots[r] = Root(index, r, index)
                 self.walk.move_home(r, g, home)
 
-    # -- storage cells
-
-    def _visit_update(self, n: Node, uses: Uses) -> None:
-        """The value goes straight into the cell; it is computed apart when it reads what it would
-        overwrite."""
-        walk, value = self.walk, n.args[1]
-        group = walk.new_group(n)
-        group.sealed = group.updates = True
-        axes = walk.labels.axes(value.shape)
-        group.axes = [a for a in axes if a is not None]
-        at = plain(value.shape, axes)
-        target = arguments(n, at)
-        assert target is not None
-        group.roots[n] = Root(target[0], value, at)
-        walk.home[n] = group
-        if reads_what_it_writes(self.program, walk.labels, n, target[0], at):
-            if value in self.program.base:
-                walk.apart.add(n)
-            else:
-                self.program.stored.add(value)
-                walk.apart.add(value)
-        walk.need(value, group, at)
-        for b in n.args[2:]:
-            walk.need(b, group, ())
-        self._complete_first(n)
-        walk.load_all(n, walk.meet(n, uses) if len(uses) > 1 else uses)
-        if self.program.base[n].op.kind is Kind.INPUT:
-            self._write_late(group)
-
-    def _complete_first(self, version: Node) -> None:
-        """The update that overwrites part of this version waits for all of it."""
-        killer = self.program.killer.get(version)
-        if killer is not None and version in self.walk.home:
-            self.walk.home[killer].find().run_after(self.walk.home[version].find())
-
-    def _write_late(self, group: Group) -> None:
-        """The caller's memory is left alone until all is known to be well."""
-        self.writers.append(group)
-        for check in self.checks:
-            if not depends(check, group):
-                group.run_after(check)
-
-    # -- loops and branches
-
-    def _visit_version(self, n: Node, uses: Uses) -> None:
-        """What a loop or branch has made of a storage cell."""
-        self.walk.home[n] = self._control_group(n.args[0])
-        self._complete_first(n)
-        self.walk.load_all(n, uses)
-
-    def _control_group(self, n: Node) -> Group:
-        group = self.walk.home.get(n)
-        if group is None:
-            group = self.walk.home[n] = self.walk.new_group(n)
-            group.step = n
-        return group
-
-    def _visit_control(self, n: Node) -> None:
-        """A step of its own: the bodies read their inputs from memory, and write cells in place."""
-        walk = self.walk
-        group = self._control_group(n)
-        # reading a version that the bodies overwrite takes a copy
-        walk.apart.add(n)
-        written = written_arguments(n)
-        for a in n.args:
-            if a in written and n.args.count(a) == 1:
-                continue
-            axes = walk.labels.axes(a.shape)
-            walk.need(a, group, () if a.op.kind is Kind.BIND else plain(a.shape, axes))
-        if any(self.program.base[a].op.kind is Kind.INPUT for a in written):
-            self._write_late(group)
-
-    def _visit_bind(self, n: Node, uses: Uses) -> None:
-        """The variable has its value before all that is sized by it."""
-        walk = self.walk
-        group = walk.new_group(n)
-        group.step = n
-        walk.home[n] = group
-        walk.apart.add(n.args[0])
-        walk.need(n.args[0], group, ())
-        for g in uses:
-            g.run_after(group)
-
-    # -- steps that are no kernels
-
-    def _visit_contract(self, n: Node, uses: Uses) -> None:
-        """Operands are read from memory through their views."""
-        walk = self.walk
-        group = walk.new_group(n)
-        group.step = n
-        walk.home[n] = group
-        walk.load_all(n, uses)
-        operands = self._operands(n)
-        axes: dict[str, int | None] = {}
-        found: list[Index] = []
-        for a, letters in operands:
-            for size, x in zip(a.shape, letters, strict=True):
-                if axes.get(x) is None:
-                    axes[x] = None if size == 1 else walk.labels.new(size)
-            sizes = zip(a.shape, letters, strict=True)
-            found.append(plain(a.shape, [None if size == 1 else axes[x] for size, x in sizes]))
-            walk.need(a, group, found[-1])
-        group.arguments = tuple(a for a, _ in operands)
-        group.operands = tuple(found)
-        group.letters = axes
-        for a, _ in operands:
-            if a not in n.args:
-                self.visit(a)
-
-    def _operands(self, n: Node) -> list[tuple[Node, str]]:
-        """The arguments with their letters; the second one turned, as a copy, when its summed axes
-        do not follow each other as the first one's do."""
-        first, second, result = n.params
-        summed = [x for x in first if x in second and x not in result]
-        if "".join(summed) in second:
-            return list(zip(n.args, (first, second), strict=True))
-        letters = "".join([*(x for x in second if x not in summed), *summed])
-        b = n.args[1]
-        view = transpose(b.shape, [second.index(x) for x in letters])
-        turned = Node(COPY, (b,), view, TensorType(view.shape, b.dtype), n.where)
-        self.program.position[turned] = self.program.position[n]
-        self.program.horizon[turned] = self.program.horizon[b]
-        self.program.stored.add(turned)
-        return [(n.args[0], first), (turned, letters)]
-
-    def _visit_result(self, n: Node, uses: Uses) -> None:
-        """One of several results: the call stores it."""
-        call = n.args[0]
-        group = self.calls.get(call)
-        if group is None:
-            group = self.calls[call] = self.walk.new_group(call)
-            group.step = call
-        group.results = (n, *group.results)
-        self.walk.home[n] = group
-        self.walk.load_all(n, uses)
-
-    def _visit_call(self, n: Node, uses: Uses) -> None:
-        """A row that reads whole arrays, through their views. A scatter changes its first argument
-        in place, as an update does."""
-        walk = self.walk
-        group = self.calls.pop(n, None) or walk.new_group(n)
-        if group.step is None:
-            group.step = n
-            # of several results none is wanted: the call is made because it may raise
-            group.results = () if _has_several(n) else (n,)
-            walk.home[n] = group
-            self._complete_first(n)
-            walk.load_all(n, uses)
-        in_place = n.op.kind is Kind.SCATTER
-        given = [self._in_memory(n, a) for a in (n.args[1:] if in_place else n.args)]
-        found = [plain(a.shape, walk.labels.axes(a.shape)) for a in given]
-        group.arguments, group.operands = tuple(given), tuple(found)
-        for a, index in zip(given, found, strict=True):
-            walk.need(a, group, index)
-        if in_place and self.program.base[n].op.kind is Kind.INPUT:
-            self._write_late(group)
-        if n.op.raises:
-            self._go_first(group)
-        for a in given:
-            if a not in n.args:
-                self.visit(a)
-
-    def _in_memory(self, call: Node, n: Node) -> Node:
-        """An argument of a call; a copy of it when it is a number, or a view of what the call
-        changes."""
-        source = n
-        while source.op.kind in (Kind.VIEW, Kind.RESHAPE):
-            source = source.args[0]
-        own = self.program.base.get(call)
-        changed = own is not None and self.program.base.get(source) is own
-        if not changed and (n.op.kind is not Kind.INPUT or n.type.weight is Weight.ARRAY):
-            return n
-        copy = self.program.copy_of(n)
-        self.program.position[copy] = self.program.position[call]
-        self.program.horizon[copy] = self.program.horizon[n]
-        self.program.stored.add(copy)
-        return copy
-
-    def _visit_check(self, n: Node) -> None:
-        """A step that gathers behind it and writes to the caller's memory wait for."""
-        walk = self.walk
-        group = walk.new_group(n)
-        group.step = n
-        walk.apart.add(n.args[0])
-        walk.need(n.args[0], group, ())
-        for g in walk.alive():
-            if g.gathers or (g.step is not None and g.step.op.kind in _CHECKED):
-                g.run_after(group)
-        self._go_first(group)
-
-    def _go_first(self, check: Group) -> None:
-        """A step that may stop the plan comes before all that writes to the caller's memory."""
-        for g in dict.fromkeys(g.find() for g in self.writers):
-            if not depends(check, g):
-                g.run_after(check)
-        self.checks.append(check)
-
     # -- the end
 
     def meet_at_inputs(self) -> None:
@@ -386,12 +182,6 @@ class _Fuser:
                 uses.setdefault(g.find(), []).extend(rename(i, find) for i in indices)
             if len(uses) > 1:
                 self.walk.meet(n, uses)
-
-
-def _has_several(call: Node) -> bool:
-    """Whether a row's results come through RESULT nodes."""
-    types = call.op.types
-    return types is not None and len(types(call.params, *(a.type for a in call.args))) > 1
 
 
 def _drop_unread_roots(walk: Walk) -> None:

@@ -4,6 +4,7 @@ An `Index` says, for every dimension of a value, an affine function of loop axes
 *labels*). A `Span` may cover several neighbouring dimensions at once: then its function counts
 their elements in C order, which is what a reshape of computed values gives.
 
+    >>> from npjit.core.view import transpose
     >>> i, j = 0, 1
     >>> at = plain((4, 3), (i, j))
     >>> [str(s) for s in through_view(transpose((3, 4), (1, 0)), at)]
@@ -252,6 +253,8 @@ def through_pad(
             moved = span._replace(start=span.start - around[0][0])
             limit = _limit(moved, shape[d])
             if limit is None:
+                limit = _nowhere(moved, shape[d], index)
+            if limit is None:
                 return None
             spans.append(moved)
             limits.extend(limit)
@@ -276,6 +279,17 @@ def _limit(span: Span, n: Size) -> tuple[Limit, ...] | None:
     else:
         lo, hi = floordiv(span.start - n, -step) + 1, floordiv(span.start, -step) + 1
     return (Limit(axis, lo, hi),)
+
+
+def _nowhere(span: Span, n: Size, index: Index) -> tuple[Limit, ...] | None:
+    """A limit that never holds, where a fixed place is outside 0 <= span < n."""
+    _, high = bounds(span.start)
+    _, room = bounds(n - 1 - span.start)
+    outside = (high is not None and high < 0) or (room is not None and room < 0)
+    axis = next((axis for s in index for axis, _ in s.terms), None)
+    if span.terms or not outside or axis is None:
+        return None
+    return (Limit(axis, 0, 0),)
 
 
 def address(

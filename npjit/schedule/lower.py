@@ -27,12 +27,13 @@ from npjit.schedule.nest import Body, Draft, finish, nested
 
 @dataclass(frozen=True)
 class Lowered:
-    """A kernel and the operands of this launch."""
+    """A kernel and the operands of this launch; `where` are the user's lines that it computes."""
 
     kernel: Kernel
     memories: tuple[Memory, ...]
     scalars: tuple[Node, ...]
     sizes: tuple[Size, ...]
+    where: tuple[str, ...]
 
 
 def lower(
@@ -199,7 +200,10 @@ class _Lowering:
             {a: self.labels.extents[a] for a in self.group.axes},
         )
         kernel, sizes = finish(draft)
-        return Lowered(kernel, tuple(self.maker.memories), tuple(self.maker.scalars), sizes)
+        nodes = (*self.group.roots, *self.group.reduces)
+        where = tuple(sorted({n.where for n in nodes if n.where}))
+        scalars = tuple(self.maker.scalars)
+        return Lowered(kernel, tuple(self.maker.memories), scalars, sizes, where)
 
     def _ordered(self) -> list[Loop]:
         return sorted((*self.plain.values(), *self.loops), key=lambda p: (p.stage, bool(p.axes)))

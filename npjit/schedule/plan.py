@@ -8,7 +8,7 @@ A `Plan` is what a backend turns into a function. Its sizes are expressions over
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -44,12 +44,13 @@ class Place:
 @dataclass(frozen=True)
 class Launch:
     """Run kernel `kernel` on these buffers, scalar inputs (input numbers) and sizes (values of s0,
-    s1, ...)."""
+    s1, ...). `where` are the user's lines that it computes."""
 
     kernel: int
     buffers: tuple[Place, ...]
     scalars: tuple[int, ...]
     sizes: tuple[Size, ...]
+    where: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

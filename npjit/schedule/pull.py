@@ -44,7 +44,7 @@ def arguments(
         return [] if len(index[0].terms) <= 1 else None
     if kind is Kind.REDUCE:
         assert inner is not None
-        return [_reduced(n, index, inner)]
+        return _one(_reduced(n, index, inner))
     if kind is Kind.GATHER:
         return _gathered(n, index)
     assert kind is Kind.UPDATE, kind
@@ -56,14 +56,21 @@ def _one(index: Index | None) -> list[Index] | None:
     return None if index is None else [index]
 
 
-def _reduced(n: Node, index: Index, inner: Sequence[int | None]) -> Index:
+def _reduced(n: Node, index: Index, inner: Sequence[int | None]) -> Index | None:
+    """None where a span runs over dimensions on both sides of a reduced one."""
     kept = iter(index)
     reduced = iter(inner)
     spans: list[Span] = []
+    spanned = 0  # dimensions that the last span of the index still covers
     for d in range(len(n.args[0].shape)):
         if d not in n.params:
-            spans.append(next(kept))
+            if not spanned:
+                spans.append(next(kept))
+                spanned = spans[-1].dims
+            spanned -= 1
             continue
+        if spanned:
+            return None
         axis = next(reduced)
         spans.append(ORIGIN if axis is None else Span(1, 0, ((axis, 1),)))
     return tuple(spans)

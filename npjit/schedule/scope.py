@@ -214,7 +214,7 @@ class Scope:
         if isinstance(part, Lowered):
             scalars = tuple(n.params for n in part.scalars)
             number = self.shared.kernels.setdefault(part.kernel, len(self.shared.kernels))
-            return Launch(number, tuple(where), scalars, part.sizes)
+            return Launch(number, tuple(where), scalars, part.sizes, part.where)
         if isinstance(part, Product):
             return part.placed(*where)
         if isinstance(part, Nested):

@@ -23,7 +23,7 @@ from npjit.transform.literal import is_zero, literal_of
 LONGEST = 4
 # chains with more additions beside those of the dearest value stay: a selection computes all of its
 # values for every element, where storage takes one
-HEAVY = 4
+HEAVY = 2
 
 
 def select_updates(graph: Graph) -> Graph:

@@ -19,7 +19,7 @@ import hashlib
 import os
 import subprocess
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -66,6 +66,7 @@ class EmulatedDevice:
     """The CPU as a `Device`: the driver's double starts kernels under the emulator."""
 
     number = 0
+    name = "emulated"
 
     def __init__(self, shift: int = 0) -> None:
         driver_double.install()
@@ -73,6 +74,7 @@ class EmulatedDevice:
         self.room: weakref.WeakSet[Any] = weakref.WeakSet()
         self.memories: dict[int, Memory] = {}
         self.zeros: Memory | None = None
+        self.threads = 0
         # (source, name) -> handle
         self.known: dict[tuple[str, str], int] = {}
 
@@ -161,6 +163,7 @@ class EmulatedDevice:
         parameters: int,
     ) -> None:
         """Run a launch of function `number` of a library."""
+        self.threads += grid[0] * grid[1] * block
         library.emulator_forget()
         for memory in self.memories.values():
             size = ctypes.c_longlong(memory.bytes.size)
@@ -201,6 +204,12 @@ class EmulatedDevice:
         buffer = self.memories[base].bytes.data
         strides = [s * region.dtype.itemsize for s in region.strides]
         return np.ndarray(region.shape, region.dtype, buffer, region.address - base, strides)
+
+    def seconds(self, work: Callable[[], Any]) -> float:
+        """A clock that repeats: so many threads were started."""
+        self.threads = 0
+        work()
+        return float(self.threads)
 
     def read(self, region: Region) -> Any:
         return self.view(region)[()]

@@ -90,9 +90,13 @@ def install(monkeypatch: Any) -> Any:
     device = ArrayDevice()
 
     def asarray(value: Any) -> Array:
+        """From NumPy's arrays, and what tests/cuda has of other libraries'."""
+        value = getattr(value, "values", value)
         return value if isinstance(value, Array) else device.uploaded(np.asarray(value))
 
-    module = types.SimpleNamespace(asarray=asarray, ndarray=Array, device=device)
+    module = types.SimpleNamespace(
+        asarray=asarray, from_dlpack=asarray, ndarray=Array, device=device
+    )
     _runtime.set_device_interface(Array, lambda: 0)
     monkeypatch.setattr(backend, "cupy", lambda: module)
     monkeypatch.setattr(backend, "device", lambda number: device)

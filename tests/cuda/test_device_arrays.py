@@ -113,3 +113,105 @@ def test_sizes_that_fail_a_guard_compile_again(cupy: Any) -> None:
 def test_code_is_shown(cupy: Any) -> None:
     low = npjit.jit(curve).lower(cupy.asarray(np.ones(50)), 2.0)
     assert "__global__" in low.as_text("cuda")
+
+
+def chosen(x):
+    power = {0: 2, 1: 3}[int(x[0] > 0)]
+    return np.sum(x**power)
+
+
+def test_gradients_along_a_path_that_values_choose(cupy: Any) -> None:
+    gradient = npjit.grad(chosen)
+    for x in (np.arange(1.0, 30), -np.arange(1.0, 30)):
+        got = gradient(cupy.asarray(x))
+        np.testing.assert_allclose(got.get(), gradient(x), rtol=1e-14)
+
+
+WEIGHTS: list[Any] = []
+
+
+def weighted(x):
+    return x * WEIGHTS[0] + np.array([1.0, 2.0, 3.0])
+
+
+def test_device_arrays_of_the_world_around(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.arange(60.0).reshape(20, 3)
+    f = npjit.jit(weighted, fullgraph=True)
+    for scale in (1.0, 2.0):
+        monkeypatch.setattr(f"{__name__}.WEIGHTS", [cupy.asarray(np.full(3, scale))])
+        np.testing.assert_array_equal(f(cupy.asarray(x)).get(), x * scale + [1, 2, 3])
+    monkeypatch.setattr(f"{__name__}.WEIGHTS", [np.ones(3)])
+    with pytest.raises(TypeError, match=r"both CPU .* and GPU"):
+        f(cupy.asarray(x))
+    assert f.cache_info()["whole"] == 2
+
+
+def test_numpy_arrays_around_are_as_they_are_at_each_call(cupy: Any) -> None:
+    table = np.ones(50)
+    f = npjit.jit(lambda x: x + table, device="cuda", fullgraph=True)
+    for value in (1.0, 5.0):
+        table[:] = value
+        np.testing.assert_array_equal(f(np.zeros(50)), table)
+
+
+def test_arguments_between_which_memory_lies(cupy: Any) -> None:
+    x = np.arange(240.0).reshape(12, 20)
+    f = npjit.jit(lambda a: a * 2, device="cuda", fullgraph=True)
+    for view in (x[::2, ::-3], x.T, x[:, 3], np.broadcast_to(x[0], (4, 20))):
+        np.testing.assert_array_equal(f(view), view * 2)
+
+
+class Foreign:
+    """Another library's array, seen through one protocol."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+
+class WithInterface(Foreign):
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        return self.values.__array_interface__
+
+
+class WithDLPack(Foreign):
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0)
+
+
+class OnTheCPU(Foreign):
+    """As a tensor whose class has what only its arrays on a GPU have."""
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        raise AttributeError("on the CPU")
+
+
+@pytest.mark.parametrize("protocol", [WithInterface, WithDLPack])
+@pytest.mark.skipif(fake_cupy.ON_GPU, reason="the fake adopts these")
+def test_arrays_of_other_libraries(cupy: Any, protocol: Any) -> None:
+    x = np.arange(30.0)
+    f = npjit.jit(lambda pair: pair["x"] * 2, fullgraph=True)
+    got = f({"x": protocol(x)})
+    assert isinstance(got, cupy.ndarray)
+    np.testing.assert_array_equal(got.get(), x * 2)
+    assert f.cache_info()["whole"] == 1
+
+
+def test_tensors_on_the_cpu_are_none_of_ours(cupy: Any) -> None:
+    f = npjit.jit(lambda tensor: tensor.values * 2)
+    np.testing.assert_array_equal(f(OnTheCPU(np.arange(30.0))), np.arange(30.0) * 2)
+
+
+@pytest.mark.skipif(fake_cupy.ON_GPU, reason="needs two GPUs")
+def test_several_devices(cupy: Any) -> None:
+    x, y = cupy.asarray(np.ones(20)), cupy.asarray(np.ones(20))
+    y.data.device_id = 1
+    f = npjit.jit(lambda a, b: a + b)
+    with pytest.raises(TypeError, match=r"several GPUs: argument 0 on GPU 0, argument 1 on GPU 1"):
+        f(x, y)
+    np.testing.assert_array_equal(f(x, x).get(), 2 * np.ones(20))
+    np.testing.assert_array_equal(f(y, y).get(), 2 * np.ones(20))
+    # each device has its own version
+    assert f.cache_info()["compiled"] == 2
+    assert "on GPU 1" in str(f.explain(y, y))

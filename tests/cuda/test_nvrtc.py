@@ -32,7 +32,7 @@ def lowered(cupy: Any, function: Any, *args: Any) -> str:
         (
             workloads.layer_norm,
             [(20, 500), (500,), (500,)],
-            "k0_held<i32, 4, 0x924ull, 128, 2, nj_whole>",
+            "k0_held<i32, 4, 0x924ull, 128, 2, nj_exact>",
         ),
         (workloads.pairwise, [(60, 64), (70, 64)], "k0_blocked<i32, 1, 0, 8>"),
         (workloads.transpose_add, [(90, 90), (90, 90)], "k0<i32, 4, 0x124ull, 0x124ull>"),

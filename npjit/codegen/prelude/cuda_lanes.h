@@ -61,7 +61,7 @@ NJ_INLINE nj_some nj_more(nj_some count, i32 more) { return {count.lanes + more}
 // log2 of the bytes that accesses of `count` elements can be wide, where memory is aligned to
 // 2^aligned bytes.
 template <class T, i32 count>
-constexpr u64 nj_aligned(u64 aligned) {
+NJ_INLINE constexpr u64 nj_aligned(u64 aligned) {
   u64 wide = 0;
   while (wide < aligned && count * sizeof(T) % (2u << wide) == 0)
     ++wide;
