@@ -22,7 +22,7 @@ _ARRAY_FUNCTION = type(np.sum)
 HEAD = f"""# Which NumPy functions are compiled
 
 Read off the table of operations (`npjit/ops`) by `python docs/coverage.py`, for NumPy {VERSION}.
-A function that calls anything else runs as NumPy, with one warning that names it. A name here means
+A call of anything else stays Python, with one warning that names it. A name here means
 that the function is known; one of its rarer arguments may still be refused, which is told in the
 same way.
 """

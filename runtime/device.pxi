@@ -5,9 +5,9 @@ _MOST_INSTANCES = 512
 
 
 def set_device_interface(type array_type, stream: object) -> None:
-    """From now on arrays of exactly this type are device arrays, read by their attributes `data.ptr`,
-    `data.device_id`, `shape`, `strides` and `dtype`; `stream` gives the current stream's handle: a
-    capsule of a C function "intptr_t (void)", or a callable."""
+    """From now on arrays of exactly this type are device arrays, read by their attributes
+    `data.ptr`, `data.device_id`, `shape`, `strides` and `dtype`; `stream` gives the current
+    stream's handle: a capsule of a C function "intptr_t (void)", or a callable."""
     register_device(<PyObject*>array_type, <PyObject*>stream)
 
 

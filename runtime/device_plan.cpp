@@ -92,17 +92,15 @@ PyObject* make_result(const DevicePlan& plan, Instance& instance, std::size_t nu
   return array;
 }
 
-// New memory, or that of the last call on this stream.
+// New memory, or that of the last call on this stream, which is then this call's alone: between its
+// launches another thread may call.
 PyObject* make_memory(const DevicePlan& plan, Instance& instance) {
   if (instance.kept.memory != nullptr) {
-    return Py_NewRef(instance.kept.memory);
+    return std::exchange(instance.kept.memory, nullptr);
   }
   PyObject* bytes = PyLong_FromLongLong(instance.memory);
   PyObject* memory = bytes != nullptr ? PyObject_CallOneArg(plan.allocate, bytes) : nullptr;
   Py_XDECREF(bytes);
-  if (plan.keeps && memory != nullptr) {
-    instance.kept.memory = Py_NewRef(memory);
-  }
   return memory;
 }
 
@@ -144,7 +142,12 @@ Instance* prepare_instance(const DevicePlan& plan, PyObject* inputs, const npjit
     return nullptr;
   }
   Py_DECREF(answer);
-  return plan.instances.at(key);
+  const auto found = plan.instances.find(key);
+  if (found == plan.instances.end()) {
+    PyErr_SetString(PyExc_RuntimeError, "prepare has entered no instance");
+    return nullptr;
+  }
+  return found->second;
 }
 
 bool is_current(const DevicePlan& plan) {
@@ -190,7 +193,11 @@ Ran run_instance(const DevicePlan& plan, Instance& instance, const npjit_int64* 
     const int count = static_cast<int>(bases.size());
     ran = run_tape(*instance.tape, bases.data(), count, stream, 1);
   }
-  Py_DECREF(memory);
+  if (plan.keeps && instance.kept.stream == stream && memory != Py_None) {
+    Py_XSETREF(instance.kept.memory, memory);
+  } else {
+    Py_DECREF(memory);
+  }
   return ran;
 }
 

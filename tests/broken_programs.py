@@ -641,17 +641,6 @@ def nested_counter(x):
     return y, calls
 
 
-def make_accumulator():
-    total = 0.0
-
-    def accumulate(x):
-        nonlocal total
-        total += np.sum(x * 2)
-        return x + total
-
-    return accumulate
-
-
 def factorial_like(x, n):
     print("depth", n)
     if n == 0:
@@ -864,3 +853,174 @@ def dict_of_parameters(params, x):
         params[name] -= 0.1 * gradient
         LOG.append(name)
     return {name: p.sum() for name, p in params.items()}
+
+
+@program(vector)
+def matches(x):
+    y = x * 2 + 1
+    match noisy({"kind": "sum", "by": 2.0}, "m"):
+        case {"kind": "sum", "by": factor}:
+            y = y * factor + np.sum(y)
+        case _:
+            y = -y
+    return y + 1
+
+
+@program(vector)
+def while_with_walrus(x):
+    while (size := np.abs(noisy(x, "x")).max()) > 0.5:
+        x = x * 0.7 - 0.01
+        x = x / (1 + size)
+    return x * 2, size
+
+
+@program(vector)
+def jumps_in_loops_and_tries(x):
+    total = 0.0
+    for k in range(6):
+        try:
+            y = x * k + 1
+            if k == 1:
+                continue
+            if k == 4:
+                break
+            for j in range(3):
+                if j == 2:
+                    break
+                y = y * 0.5 + j
+                LOG.append((k, j))
+            else:
+                y = y * 1e9
+            total += y.sum()
+        finally:
+            LOG.append(k)
+    else:
+        total = -1.0
+    return total
+
+
+@program(vector)
+def return_in_finally(x):
+    y = x * 2
+    try:
+        y = y + 1
+        raise KeyError(noisy("k", "raised"))
+    finally:
+        y = y * 3
+        return y.sum() + y  # noqa: B012
+
+
+@program(vector)
+def chained_assignment(x):
+    a = b = noisy(x * 2, "call") + 1
+    a += 1
+    c, d = e = (b * 2, noisy(3.0, "d"))
+    return a, b is a, c * d, e
+
+
+class Holder:
+    def __init__(self):
+        self.items = [0.0, 1.0]
+        self.total = np.zeros(20)
+
+    @property
+    def size(self):
+        LOG.append("size")
+        return 2.0
+
+
+@program(Holder, vector)
+def stores_into_attributes(holder, x):
+    holder.total += x * 2
+    holder.items[1] += np.sum(x)
+    holder.items[noisy(0, "place")] = np.max(x) * holder.size
+    holder.last = y = np.exp(x) * holder.size
+    del holder.items[:1]
+    return y + holder.total, holder.items
+
+
+@program(vector)
+def keys_and_lambdas(x):
+    rows = [noisy(x[k : k + 3] * k, k) for k in range(4)]
+    best = max(rows, key=lambda row: float(np.sum(row)))
+    ordered = sorted(range(4), key=lambda k: -rows[k].sum())
+    apply = np.vectorize(lambda v: v * 2 + x[1])
+    return best + 1, ordered, apply(x[:5]) * 2
+
+
+@program(vector)
+def nested_definitions(x):
+    scale = np.sum(x * 2)
+
+    def decorate(f):
+        LOG.append(f.__name__)
+        return f
+
+    @decorate
+    def inner(v, factor=scale * 2, *more):
+        return v * factor + scale
+
+    y = inner(x) + 1
+    scale = scale + 1
+    return inner(y, 0.5) * 2
+
+
+@program(vector)
+def sets_and_dicts(x):
+    names = {noisy(k, k) for k in (3, 1, 2)}
+    table = {n: np.sum(x * n) for n in sorted(names)}
+    table.update(total=sum(table.values()))
+    text = ", ".join(f"{k}={v:.3f}" for k, v in table.items())
+    return table, text, [n for n in names if noisy(n, "n") > 1]
+
+
+@program(vector)
+def several_managers(x):
+    with Region() as a, Region(swallow=True) as b:
+        y = x * 2 + 1
+        LOG.append((a.swallow, b.swallow))
+        y = y @ np.ones((3, 3))
+        LOG.append("not reached")
+    y = y * 2
+    return y
+
+
+@program(vector)
+def error_in_handler(x):
+    y = x * 2 + 1
+    try:
+        try:
+            y = y.reshape(7, 7) * 2
+        except ValueError:
+            y = y * 3
+            y = np.linalg.inv(np.zeros((2, 2))) + y[0]
+    except np.linalg.LinAlgError as e:
+        LOG.append(type(e).__name__)
+    return y + 1
+
+
+@program(vector, lambda: 3)
+def loop_variable_after_the_loop(x, n):
+    for k in range(n):
+        x = x * 1.5 + k
+        LOG.append(k)
+    y = x * k
+    for value in x[:n]:
+        total = value * 2
+    print("done")
+    return y + k, total, value
+
+
+@program(vector)
+def evaluated_in_text(x):
+    y = x * 2
+    print(f"{y[0]:.2f} {noisy(y, 'y').sum():.3f} {np.max(y) * 2:.{len('abc')}f} {y[1]!r:>10}")
+    return f"{np.sum(y):.4f}", y + 1
+
+
+@program(vector)
+def conditional_parts(x):
+    y = np.sum(x * 2) if noisy(True, "t") else np.sum(noisy(x, "never"))
+    z = (noisy(0, "zero") or np.max(x)) + (noisy(1, "one") and np.min(x))
+    w = [np.sum(x * k) if noisy(k, k) else None for k in range(3)]
+    return y, z, w, not noisy(x.any(), "any")

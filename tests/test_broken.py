@@ -364,7 +364,7 @@ def test_segments_stay_compiled_when_the_function_is_cut_again():
 
     g = npjit.jit(f, backend="numpy")
     g(X, False)
-    first = [s for s in g.parts.segments.values() if s.node.body[0].lineno == line_of(f, 1)]
+    first = [s for s in g.parts.segments.values() if s.body[0].lineno == line_of(f, 1)]
     g(X, True)
     assert [s for s in g.parts.segments.values() if s in first] == first
     assert first[0].cache_info()["whole"] == 2

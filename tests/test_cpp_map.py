@@ -10,6 +10,8 @@ import pytest
 from npjit.codegen.cpp import print_functions
 from npjit.codegen.cpp_types import constant, planes
 from npjit.core.op import Literal
+from npjit.core.tolerance import TRANSCENDENTAL, assert_equal_numpy
+from npjit.ops.kinds import UFUNCS
 from tests.plan_runner import (
     ADD,
     CAST,
@@ -210,6 +212,32 @@ def test_invariants_leave_the_loop() -> None:
     np.testing.assert_allclose(
         run(plan, a, b, 0.5)[0], (a + np.exp(b)[:, None]) * np.exp(0.5), rtol=1e-14
     )
+
+
+@pytest.mark.parametrize("function", [np.sin, np.cos])
+def test_quick_forms_where_all_arguments_suit(function: Any) -> None:
+    """Strips with and without arguments that the quick form of a function cannot take."""
+    op = UFUNCS[function]
+    k = KernelBuilder([S[0]], (0,), [("f4", "in"), ("f4", "in"), ("f4", "out")])
+    angle = k.apply(ADD, "f4", k.load(0, {0: 1}), k.load(1, {0: 1}))
+    k.store(2, {0: 1}, k.apply(op, "f4", angle))
+    a = sample(6000, "f4") * np.float32(1000)
+    a[:3] = -0.0, 0.0, 355.0
+    a[2000:2008] = 1e4, -8192, 1e10, 3e38, np.inf, -np.inf, np.nan, 8191
+    b = np.zeros_like(a)
+    b[0] = -0.0
+    plan = single(k, [a, b], [("f4", (N[0],))], (N[0],))
+    assert print_functions(plan).count(f"nj_near_{function.__name__}") == 1
+    with np.errstate(invalid="ignore"):
+        want = function(a + b)
+    assert_equal_numpy(run(plan, a, b, threads=2)[0], want, ulp=TRANSCENDENTAL)
+
+
+def test_quick_forms_need_light_arguments() -> None:
+    k = KernelBuilder([S[0]], (0,), [("f4", "in"), ("f4", "out")])
+    k.store(1, {0: 1}, k.apply(UFUNCS[np.sin], "f4", k.apply(EXP, "f4", k.load(0, {0: 1}))))
+    plan = single(k, [sample(9, "f4")], [("f4", (N[0],))], (N[0],))
+    assert "nj_near" not in print_functions(plan)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])

@@ -139,7 +139,28 @@ def generator(x):
     return got * y
 
 
+def constant(x):
+    taps = 3
+    effect(x)
+    out = []
+    for k in range(taps):
+        out.append(x[k] * 2)
+    return np.stack(out)
+
+
 CASES = {
+    constant: [
+        """
+        taps = 3
+        effect(x)
+        return call_1(x)""",
+        """
+        taps = 3
+        out = []
+        for k in range(taps):
+            out.append(x[k] * 2)
+        return np.stack(out)""",
+    ],
     order: [
         """
         t1 = call_1(x)

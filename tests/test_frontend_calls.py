@@ -5,6 +5,7 @@ import collections
 import copy
 import dataclasses
 import functools
+import gc
 import inspect
 import math
 import pickle
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import npjit
+from npjit.core.graph import Node
 from tests.calls import check_calls
 
 X = np.linspace(-1.0, 2.0, 20)
@@ -451,3 +453,25 @@ def test_pickle_and_copy():
 
 def total(x):
     return np.sum(x * x)
+
+
+def test_a_dropped_function_leaves_nothing_to_collect() -> None:
+    def call() -> Any:
+        f = npjit.jit(lambda x: np.sin(x) * 2.0 + np.sum(x))
+        f(np.ones(4))
+        return f
+
+    def nodes() -> int:
+        return sum(isinstance(o, Node) for o in gc.get_objects())
+
+    call()  # from here on the plan is in the cache
+    gc.collect()
+    before = nodes()
+    gc.disable()
+    try:
+        f = call()
+        assert nodes() > before
+        del f
+        assert nodes() == before
+    finally:
+        gc.enable()

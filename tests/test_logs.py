@@ -150,6 +150,17 @@ def test_a_warning_names_the_users_line():
     assert len(caught) == 1
 
 
+def test_warnings_that_are_errors_pass(tmp_path, monkeypatch):
+    monkeypatch.setenv("NPJIT_CACHE_DIR", str(tmp_path / "nothing" / "file"))
+    (tmp_path / "nothing").touch()
+    compiled = npjit.jit(lambda x: x * 0.375)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", npjit.NpjitWarning)
+        with pytest.raises(npjit.NpjitWarning, match=r"cache directory .* is not used"):
+            compiled(np.ones(3))
+    assert compiled.cache_info()["refusals"] == {}
+
+
 # ---------------------------------------------------------------- a compiler that fails
 
 # passes every check of the search, then fails on generated code with pages of text

@@ -102,9 +102,9 @@ def builds(monkeypatch):
     started: list[str] = []
     run_compiler = toolchain._run_compiler
 
-    def counted(compiler, source, *rest):
-        started.append(source)
-        return run_compiler(compiler, source, *rest)
+    def counted(compiler, sources, *rest):
+        started.extend(sources)
+        return run_compiler(compiler, sources, *rest)
 
     monkeypatch.setattr(toolchain, "_run_compiler", counted)
     return started

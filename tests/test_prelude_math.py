@@ -37,6 +37,12 @@ def test_math(code: str, vector: frozenset[str] | None) -> None:
     check(cases, ulp=TRANSCENDENTAL, optimise="-O3", vector=vector)
 
 
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_quick_forms(name: str) -> None:
+    text = f"nj_select(nj_is_near(v0), nj_near_{name}(v0), nj_{name}(v0))"
+    check([(text, "f", "f", getattr(np, name))], ulp=TRANSCENDENTAL)
+
+
 @pytest.mark.parametrize("kind", "fd")
 def test_sums_of_logarithms(kind: str) -> None:
     # arguments of which one is at least 20 off 0: near a result of 0 NumPy's own digits are lost

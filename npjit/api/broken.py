@@ -3,8 +3,7 @@ between them.
 
 In: a `Jitted` whose trace has failed. Out: `Jitted.broken`, the same function cut by
 `frontend.cut`, over the same globals, closure cells and defaults. Each segment is a `Jitted` of its
-own, with its own guards. One that fails to trace in turn marks what failed; the whole function is
-then cut anew for its next call, and the call under way goes on with the segment itself in parts.
+own (`api.segment`), with its own guards.
 """
 
 from __future__ import annotations
@@ -15,32 +14,26 @@ import functools
 import sysconfig
 import threading
 import types
+import weakref
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from npjit.api.jit import Jitted, is_model
-from npjit.core.graph import Graph
-from npjit.core.op import CONTROL, Kind
+from npjit.api.segment import SegmentJitted, function_of
 from npjit.frontend.cut import Definition, Segment, cut
 from npjit.frontend.marks import Marks, is_caught
 from npjit.frontend.pieces import THROUGH
-from npjit.frontend.source import Function, compile_function, function_tree
-from npjit.frontend.trace import Captured
+from npjit.frontend.source import Function, function_tree
 from npjit.ops.errors import NotCaptured
 
-# nodes that move or name values and compute none
-_MOVING = frozenset([Kind.INPUT, Kind.CONST, Kind.SIZE, Kind.VIEW, Kind.CELL])
-# so many operations on single numbers pay for a call of a segment
-FEWEST_OF_NUMBERS = 8
 # versions of one segment; what has more kinds of values runs as NumPy
 MOST_VERSIONS = 8
-# where Python and installed packages live: their functions are called as they are
+# names by which a function looks at its own variables
 _FRAMES = frozenset(
     ["locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe", "inspect"]
 )
+# where Python and installed packages live: their functions are called as they are
 _LIBRARIES = tuple({sysconfig.get_path(n) for n in ("stdlib", "purelib", "platlib")})
 
 
@@ -48,7 +41,7 @@ class Parts:
     """One function in parts: the marks on its source, and the segments of its present cut."""
 
     def __init__(self, owner: Jitted, function: types.FunctionType, tree: Function) -> None:
-        self.owner = owner
+        self._owner = weakref.ref(owner)  # which has this, and goes when its last name does
         self.function = function
         self.tree = _definition(tree)
         # what the cut is made of, and guarded by
@@ -65,6 +58,13 @@ class Parts:
         self.helpers: dict[types.FunctionType, Jitted] = {}
         self.lock = threading.RLock()
 
+    @property
+    def owner(self) -> Jitted:
+        """The callable that is in parts."""
+        found = self._owner()
+        assert found is not None, "a part runs without its function"
+        return found
+
     def is_current(self) -> bool:
         """Whether the function is still made of the same code and defaults."""
         now = self.function.__code__, self.function.__defaults__, self.function.__kwdefaults__
@@ -74,14 +74,12 @@ class Parts:
         """The steps, and those that say the same of a call."""
         n = len(steps)
         names = ("__code__", "__defaults__", "__kwdefaults__")
-        made = [(("root", self.function), ("any",))]
+        made: list[Any] = [(("root", self.function), ("any",))]
         for name, value in zip(names, (self.code, *self.defaults), strict=True):
-            made.append((("attr", n, name), ("is", value)))  # type: ignore[arg-type]
+            made.append((("attr", n, name), ("is", value)))
         if is_model(self.owner.function):
-            cls = type(self.owner.function)
-            made.append((("root", cls), ("any",)))
-            step = (("attr", n + len(made) - 1, "__call__"), ("is", self.function))
-            made.append(step)  # type: ignore[arg-type]
+            made.append((("root", type(self.owner.function)), ("any",)))
+            made.append((("attr", n + len(made) - 1, "__call__"), ("is", self.function)))
         return (*steps, *made)
 
     def breaks(self) -> list[str]:
@@ -111,12 +109,15 @@ class Parts:
 
     def outdate(self) -> None:
         """There are further marks: the next call cuts the function anew."""
-        self.owner.broken = self._anew
+        owner = self._owner()
+        if owner is not None:  # else only a generator of the function is left
+            owner.broken = self._anew
 
     def _anew(self, *args: Any, **kwargs: Any) -> Any:
-        if self.owner.broken == self._anew:
+        owner = self.owner
+        if owner.broken == self._anew:
             self.recut()
-        return (self.owner.broken or self.owner.original)(*args, **kwargs)
+        return (owner.broken or owner.original)(*args, **kwargs)
 
     def made(
         self,
@@ -134,10 +135,10 @@ class Parts:
                 return None
             cells: dict[str, Any] = {s.name: self._segment(s, known) for s in parts.segments}
             if within is not None and within in cells.values():
-                self.marks.give_up(within.node.body)  # the marks have changed nothing
+                self.marks.give_up(within.body)  # the marks have changed nothing
                 return None
             cells[THROUGH] = self.compiled_helper
-            cut_function = _function(parts.node, function, cells)
+            cut_function = function_of(parts.node, function, cells)
             cut_function.__defaults__ = function.__defaults__
             cut_function.__kwdefaults__ = function.__kwdefaults__
             return cut_function
@@ -154,7 +155,7 @@ class Parts:
         if text not in self.segments:
             found = known.get(text)
             if found is None:
-                found = SegmentJitted(self, segment.node, text)
+                found = SegmentJitted(self, segment, text)
             self.segments[text] = found
         return self.segments[text]
 
@@ -173,82 +174,6 @@ class Parts:
         if made.parts is not None and made.broken is None and not made.compiled:
             return callee  # nothing in it is compiled
         return types.MethodType(made, callee.__self__) if is_method else made
-
-
-class SegmentJitted(Jitted):
-    """A segment; what fails in it is learned for the function that it is part of."""
-
-    def __init__(self, of: Parts, node: ast.FunctionDef, text: str) -> None:
-        super().__init__(_function(node, of.function, {}), of.options)
-        self.is_silent = True
-        self.of = of
-        self.node = node
-        self.text = text
-        self.has_loop = any(isinstance(n, ast.For | ast.While) for n in ast.walk(node))
-        # lengths of lists and dicts that were arguments when it was first compiled
-        self.lengths: dict[int, int] = {}
-        # no more is compiled; or the function has been cut otherwise, and only calls under way
-        # still come here
-        self.is_superseded = False
-
-    @property
-    def place(self) -> str:
-        """Where its statements stand: file:first-last line."""
-        lines = sorted({s.lineno for s in self.node.body})
-        last = max(s.end_lineno or s.lineno for s in self.node.body)
-        span = f"{lines[0]}-{last}" if last > lines[0] else f"{last}"
-        return f"{self.of.code.co_filename}:{span}"
-
-    def capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
-        """Trace a call; NotCaptured also when there is too little to compile."""
-        captured = super().capture(args, kwargs)
-        if not (self.compiled or self.has_loop or is_worth(captured.graph)):
-            raise TooLittle("too little to compile")
-        return captured
-
-    def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, str]:
-        """A new entry; there are few kinds of values, and none for each length of a list."""
-        lengths = {i: len(a) for i, a in enumerate(args) if type(a) in (list, dict)}
-        self.lengths = self.lengths if self.compiled else lengths
-        for i, n in lengths.items():
-            if n != self.lengths[i]:
-                error = NotCaptured("a list or dict that grows")
-                error.argument = i, args[i]
-                return self._refuse(error, len(args), ())
-        if len(self.compiled) >= self.options.recompile_limit:
-            self.is_superseded = True
-            return self._refuse(NotCaptured("too many kinds of values"), len(args), ())
-        return super()._compile(args, kwargs)
-
-    def _cut(self, error: NotCaptured) -> None:
-        """Learn from the error; calls under way go on in parts of this segment."""
-        with self.of.lock:
-            if self.is_superseded or not self._learned(error):
-                return
-            self.is_superseded = True
-            self.of.outdate()
-            self.broken = self.of.made(self.node, self.function, within=self)
-
-    def _is_settled(self, e: NotCaptured, text: str) -> bool:
-        return self.is_superseded
-
-    def _learned(self, error: NotCaptured) -> bool:
-        marks, body = self.of.marks, self.node.body
-        if isinstance(error, TooLittle):
-            marks.drop(body)
-            return True
-        if error.argument is not None:
-            name, value = error.argument
-            if not isinstance(value, np.ndarray):
-                marks.names.setdefault(self.node.args.args[name].arg, str(error))
-            return not isinstance(value, np.ndarray)
-        if self.of.learn(error, body):
-            return True
-        return error.__cause__ is None and marks.divide(body, str(error))
-
-
-class TooLittle(NotCaptured):
-    """A segment that does not pay for its call."""
 
 
 def cut_apart(jitted: Jitted, error: NotCaptured) -> None:
@@ -315,33 +240,6 @@ def _is_lasting(function: types.FunctionType, cls: type | None) -> bool:
     if cls is not None:
         return any(vars(base).get(name) is function for base in cls.__mro__)
     return function.__globals__.get(name) is function
-
-
-def is_worth(graph: Graph) -> bool:
-    """Whether a compiled graph does more than the call of it costs."""
-    numbers = 0
-    for n in graph.nodes:
-        if n.op.kind in CONTROL:
-            return True
-        if n.op.kind not in _MOVING:
-            if n.shape or any(a.shape for a in n.args):
-                return True
-            numbers += 1
-    return numbers >= FEWEST_OF_NUMBERS
-
-
-def _function(
-    node: Definition, like: types.FunctionType, cells: dict[str, Any]
-) -> types.FunctionType:
-    """The function of a tree over the globals and closure of `like`, with further cells."""
-    code = compile_function(node, like.__code__, cells=tuple(cells))
-    own = dict(zip(like.__code__.co_freevars, like.__closure__ or (), strict=True))
-    closure = tuple(
-        own[name] if name in own else types.CellType(cells[name]) for name in code.co_freevars
-    )
-    made = types.FunctionType(code, like.__globals__, like.__name__, None, closure)
-    made.__qualname__, made.__module__ = like.__qualname__, like.__module__
-    return made
 
 
 def _definition(tree: Function) -> Definition:

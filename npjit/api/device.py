@@ -27,8 +27,9 @@ from npjit.api.compile import (
 from npjit.api.options import Options
 from npjit.backends.cuda_device import Device
 from npjit.backends.cuda_native import NativePlan
-from npjit.backends.cuda_program import CheckFailed, Program
+from npjit.backends.cuda_program import Program
 from npjit.backends.cuda_tune import fastest
+from npjit.backends.cuda_walk import CheckFailed
 from npjit.core.graph import Graph, Weight
 from npjit.frontend.capture import ON_CPU
 from npjit.frontend.results import Alias

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import inspect
 import keyword
 import os
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npjit.api.compile import NO_COMPILER, Compiled, Stopwatch, Unavailable, make_entry
+from npjit.api.guards import parameters_of
 from npjit.core.graph import Graph, Weight
 from npjit.frontend.trace import Captured
 
@@ -107,7 +107,7 @@ def module_of(captured: Captured, graph: Graph, name: str, function: Any) -> Mod
     """Signature and result of the module; ExportError for what is no positional argument."""
     from npjit.codegen.cython_printer import Module
 
-    names = _parameters(function)
+    names = parameters_of(function)
     arguments = []
     for i in captured.inputs:
         fetch = captured.steps[i.step][0]
@@ -119,13 +119,6 @@ def module_of(captured: Captured, graph: Graph, name: str, function: Any) -> Mod
         position = fetch[1]
         arguments.append(names[position] if position < len(names) else f"argument{position}")
     return Module(name, tuple(arguments), _returned(captured, graph, captured.tree, arguments))
-
-
-def _parameters(function: Any) -> list[str]:
-    try:
-        return list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        return []
 
 
 def _returned(captured: Captured, graph: Graph, tree: Any, arguments: list[str]) -> str:

@@ -38,7 +38,7 @@ class Namer:
 
     def __init__(self, function: Any, steps: Steps) -> None:
         self.steps = steps
-        self.parameters = _parameters(function)
+        self.parameters = parameters_of(function)
 
     def name(self, number: int) -> str:
         """The object that a step fetches."""
@@ -81,7 +81,8 @@ class Namer:
         return f"{text(guard.a, named)} {guard.relation} {text(guard.b, named)}"
 
 
-def _parameters(function: Any) -> list[str]:
+def parameters_of(function: Any) -> list[str]:
+    """Names of a function's parameters, as far as Python knows them."""
     try:
         return list(inspect.signature(function).parameters)
     except (TypeError, ValueError):

@@ -7,6 +7,7 @@ import sys
 import threading
 import traceback
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,8 @@ from npjit.api import logs
 from npjit.api.compile import Compiled, Stopwatch, compile_captured
 from npjit.api.options import CaptureError, Options
 from npjit.api.placement import DeviceMismatch, adopted
-from npjit.core.warn import warn_user
+from npjit.backends.cuda_device import DeviceUnavailable
+from npjit.core.warn import NpjitWarning, warn_user
 from npjit.frontend.builtin_names import REPLACED_FUNCTIONS
 from npjit.frontend.capture import Policy
 from npjit.frontend.outside import Outside
@@ -43,7 +45,9 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         options: Options,
         original: Callable[..., Any] | None = None,
     ) -> None:
-        super().__init__(self._miss, original if original is not None else function)
+        this = weakref.ref(self)  # a bound method would keep it until the next collection
+        fallback = original if original is not None else function
+        super().__init__(lambda args, kwargs: this()._miss(args, kwargs), fallback)
         own = () if is_model(function) else functools.WRAPPER_UPDATES
         functools.update_wrapper(self, function, updated=own)
         # after that: a function may have attributes of these names
@@ -114,8 +118,8 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
                 # refused by the backend, which may take other kinds of arguments
                 e.steps, e.passing = captured.steps, bool(captured.graph.guards)
             return self._refuse(e, len(args), tuple(kwargs))
-        except DeviceMismatch:
-            raise
+        except (DeviceMismatch, DeviceUnavailable, NpjitWarning):
+            raise  # a warning that the user's filters make an error
         except Exception as e:
             return self._failed(e)
         self.enter(made)
@@ -145,7 +149,9 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
 
     # ------------------------------------------------------------ what is not compiled
 
-    def _refuse(self, e: NotCaptured, npositional: int, kwnames: tuple[str, ...]) -> Any:
+    def _refuse(
+        self, e: NotCaptured, npositional: int, kwnames: tuple[str, ...]
+    ) -> tuple[Any, str]:
         """Remember that such calls run in parts or as NumPy, and say so once."""
         text = self._note(str(e))
         if self.options.fullgraph:
@@ -349,8 +355,8 @@ def jit(
     """Compile a NumPy function.
 
     The first call with each kind of arguments traces and compiles; later ones run the compiled
-    code. What cannot be captured runs as NumPy, with one warning naming line and reason;
-    `cache_info()` counts both.
+    code. What cannot be captured stays Python, between compiled parts, with one warning naming
+    line and reason; `cache_info()` counts both.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ import numpy as np
 
 from npjit.backends.cuda_blas import blas_multiplier
 from npjit.backends.cuda_build import load_functions
-from npjit.backends.cuda_device import Keeper, Multiplier, Region
+from npjit.backends.cuda_device import DeviceUnavailable, Keeper, Multiplier, Region
 from npjit.codegen.cuda import OPTIONS
 from npjit.core.op import Op
 
@@ -33,8 +33,8 @@ _ELEMENT = 16
 _WARM, _BATCHES, _BATCH = 4, 5, 8
 
 
-class MissingCupy(ImportError):
-    """CuPy is not installed, or finds no GPU."""
+class MissingCupy(DeviceUnavailable, ImportError):
+    """CuPy is not installed."""
 
 
 @functools.cache
@@ -254,4 +254,8 @@ class CupyDevice:
 @functools.cache
 def device(number: int) -> CupyDevice:
     """The one object for this GPU."""
-    return CupyDevice(number)
+    runtime = cupy().cuda.runtime
+    try:
+        return CupyDevice(number)
+    except runtime.CUDARuntimeError as e:
+        raise DeviceUnavailable(f"CuPy finds no GPU {number}: {e}") from None

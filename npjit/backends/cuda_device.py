@@ -17,6 +17,10 @@ import numpy as np
 from npjit.core.op import Op
 
 
+class DeviceUnavailable(Exception):
+    """The GPU that a call needs cannot be had; the message says what is missing."""
+
+
 @dataclass(frozen=True)
 class Region:
     """An array in device memory: the address of its first element, strides in elements."""

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from npjit.backends.cuda_program import Instance, Program
+from npjit.backends.cuda_program import Program
+from npjit.backends.cuda_walk import Instance
 from npjit.codegen.cache import digest, open_cache
 from npjit.codegen.cuda_launch import UNTUNED, Tuning
 from npjit.schedule.plan import Launch, every_step

@@ -43,6 +43,8 @@ from npjit.schedule.plan import (
     every_step,
 )
 
+# Two neighbours that are loaded as a vector wait long for a store of one of them.
+_SINGLE = '#pragma GCC optimize("no-tree-slp-vectorize")'
 # a loop whose trips do more steps than this gains nothing by having them inside
 FEW = 4
 
@@ -57,12 +59,19 @@ _PRINTERS: dict[Form, type[KernelPrinter]] = {
 
 def print_cpp(plan: Plan, vector: Collection[str]) -> str:
     """The translation unit of a plan, when vector loops may call these functions of libmvec."""
-    return with_prelude(print_functions(plan), vector)
+    return with_prelude(print_functions(plan), vector, is_scalar(printers(plan)))
 
 
-def with_prelude(text: str, vector: Collection[str]) -> str:
+def with_prelude(text: str, vector: Collection[str], scalar: bool = False) -> str:
     """A unit of functions, behind what they need of the texts that every unit shares."""
-    return "\n".join([_abi(), prelude_text(text, vector), text])
+    head = [_SINGLE] if scalar else []
+    return "\n".join([*head, _abi(), prelude_text(text, vector), text])
+
+
+def is_scalar(made: Collection[KernelPrinter]) -> bool:
+    """Whether the loops of a plan are about single elements alone."""
+    repeated = [p for p in made if p.is_repeated]
+    return bool(repeated) and all(is_point(p.kernel) for p in repeated)
 
 
 def print_functions(plan: Plan) -> str:

@@ -17,7 +17,10 @@ from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements
 from npjit.codegen.cpp_reduce import fold, loop
 from npjit.codegen.cpp_types import size
-from npjit.schedule.kernel import Phase, extents
+from npjit.schedule.kernel import Phase, Store, extents
+
+# steps that are looked at together: 4 KiB of float32
+_STRIP = 1024
 
 
 class OuterPrinter(KernelPrinter):
@@ -57,7 +60,9 @@ class OuterPrinter(KernelPrinter):
 
 class MapPrinter(OuterPrinter):
     """No inner axes: one vector loop does all phases. Where one range of its indices decides about
-    all padding, the inside and the outside of the range are loops without conditions."""
+    all padding, the inside and the outside of the range are loops without conditions. Where
+    functions have a quicker form for some arguments, a strip whose arguments all suit it gets a
+    loop with that form."""
 
     def body(self) -> None:
         w = self.writer
@@ -68,24 +73,51 @@ class MapPrinter(OuterPrinter):
 
         def inside(low: str, high: str) -> None:
             w.lines(printed.levels[0])
-            if len(printed.held) != 1:
+            if len(printed.held) == 1:
+                self._padded_loops(low, high, printed)
+            elif not printed.near.keys().isdisjoint(printed.levels[1]):
+                self._near_loops(low, high, printed)
+            else:
                 self._vector_loop(low, high, printed.levels[1])
-                return
-            (held,) = printed.held
-            start, stop = f"from{axis}", f"to{axis}"
-            w.line(f"const i64 {start} = nj_size_min(nj_size_max({low}, {held.lo}), {high});")
-            w.line(f"const i64 {stop} = nj_size_max({start}, nj_size_min({held.hi}, {high}));")
-            outside = held.fixed(printed.levels[1], "false")
-            self._vector_loop(low, start, outside)
-            self._vector_loop(start, stop, held.fixed(printed.levels[1], "true"))
-            self._vector_loop(stop, high, outside)
 
         self.segments(self.kernel.outer, inside)
 
-    def _vector_loop(self, low: str, high: str, text: Sequence[str]) -> None:
+    def _padded_loops(self, low: str, high: str, printed: Statements) -> None:
         w = self.writer
         axis = self.kernel.outer[-1]
-        w.line("#pragma omp simd")
+        (held,) = printed.held
+        start, stop = f"from{axis}", f"to{axis}"
+        w.line(f"const i64 {start} = nj_size_min(nj_size_max({low}, {held.lo}), {high});")
+        w.line(f"const i64 {stop} = nj_size_max({start}, nj_size_min({held.hi}, {high}));")
+        outside = held.fixed(printed.levels[1], "false")
+        self._vector_loop(low, start, outside)
+        self._vector_loop(start, stop, held.fixed(printed.levels[1], "true"))
+        self._vector_loop(stop, high, outside)
+
+    def _near_loops(self, low: str, high: str, printed: Statements) -> None:
+        w = self.writer
+        axis = self.kernel.outer[-1]
+        start, stop = f"from{axis}", f"to{axis}"
+        text = printed.levels[1]
+        near = {line: printed.near[line] for line in text if line in printed.near}
+        stores = {n for n, i in self.kernel.instructions() if isinstance(i, Store)}
+        stored = {line for n in stores for line in printed.definitions[n]}
+        suits = " & ".join(dict.fromkeys(n.condition for n in near.values()))
+        with w.block(f"for (i64 {start} = {low}; {start} < {high}; {start} += {_STRIP})"):
+            w.line(f"const i64 {stop} = nj_size_min({start} + {_STRIP}, {high});")
+            w.line("i32 far = 0;")
+            values = [line for line in text if line not in stored]
+            self._vector_loop(start, stop, [*values, f"far |= !({suits});"], "reduction(|:far)")
+            with w.block("if (far)"):
+                self._vector_loop(start, stop, text)
+            with w.block("else"):
+                quick = [near[line].line if line in near else line for line in text]
+                self._vector_loop(start, stop, quick)
+
+    def _vector_loop(self, low: str, high: str, text: Sequence[str], clause: str = "") -> None:
+        w = self.writer
+        axis = self.kernel.outer[-1]
+        w.line(f"#pragma omp simd {clause}".rstrip())
         with w.block(f"for (i64 x{axis} = {low}; x{axis} < {high}; ++x{axis})"):
             w.lines(text)
 

@@ -11,7 +11,7 @@ npjit_run as that of `print_cpp` does, and calls the kernels of the others:
 
 from __future__ import annotations
 
-from npjit.codegen.cpp import printers, with_prelude
+from npjit.codegen.cpp import is_scalar, printers, with_prelude
 from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_steps import StepsPrinter
 from npjit.codegen.toolchain import Compiler
@@ -36,7 +36,10 @@ def print_parts(plan: Plan, compiler: Compiler, most: int) -> tuple[str, ...]:
             parts[0].append(p.declaration())
         parts[home].append(p.print())
     parts[0].append(StepsPrinter(plan).print())
-    return tuple(with_prelude("\n".join(texts), compiler.vector) for texts in parts if texts)
+    scalar = is_scalar(made)
+    return tuple(
+        with_prelude("\n".join(texts), compiler.vector, scalar) for texts in parts if texts
+    )
 
 
 def _weight(p: KernelPrinter) -> int:

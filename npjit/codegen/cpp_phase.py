@@ -15,6 +15,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from npjit.codegen.cpp_types import constant, ctype, factor, is_complex, plane, planes, size
 from npjit.core.op import Op
 from npjit.core.size import Size
@@ -35,6 +37,10 @@ from npjit.schedule.kernel import (
     Scalar,
     Store,
 )
+
+_SINGLE = np.dtype("f4")
+# additions that are worth doing twice for a quicker function
+_LIGHT = 6
 
 
 class Values:
@@ -90,6 +96,14 @@ class Held:
         return [line.replace(opaque, self.text).replace(self.text, answer) for line in lines]
 
 
+@dataclass(frozen=True)
+class Near:
+    """A quicker line that may stand for another one where a condition holds."""
+
+    condition: str
+    line: str
+
+
 @dataclass
 class Statements:
     """The text of a phase by level, and what its values need from outside."""
@@ -102,6 +116,8 @@ class Statements:
     held: set[Held] = field(default_factory=set)
     # the addresses of what a vector loop reads element after element
     streams: list[str] = field(default_factory=list)
+    # the lines that have a quicker form
+    near: dict[str, Near] = field(default_factory=dict)
     # the text that defines each value
     definitions: dict[int, list[str]] = field(default_factory=dict)
 
@@ -228,9 +244,23 @@ class PhasePrinter:
             return self._declare(number, [t.format(*places[0], **places[1]) for t in text])
         value = text.format(*places[0], **places[1])
         if not is_complex(instr.dtype):
-            return self._declare(number, [value])
+            (line,) = self._declare(number, [value])
+            if instr.op.near and instr.dtype == _SINGLE and self._is_light(instr.args):
+                condition, quick = (t.format(*places[0]) for t in instr.op.near)
+                self.out.near[line] = Near(condition, *self._declare(number, [quick]))
+            return [line]
         both = [f"v{number}.re", f"v{number}.im"]
         return [f"const {ctype(instr.dtype)} v{number} = {value};", *self._declare(number, both)]
+
+    def _is_light(self, args: Sequence[int]) -> bool:
+        """Whether these values cost little to compute once more."""
+        weight, wanted, seen = 0, list(args), set(args)
+        while wanted and weight <= _LIGHT:
+            instr = self.values.instructions[wanted.pop()]
+            weight += instr.op.cost if isinstance(instr, Apply) else 0
+            wanted += [a for a in operands(instr) if a not in seen]
+            seen.update(operands(instr))
+        return weight <= _LIGHT
 
     def _places(self, args: Sequence[int]) -> tuple[list[str], dict[str, str]]:
         """What {0}, {0r} and {0i} of a row's text stand for."""

@@ -1,4 +1,4 @@
-"""The vector loop of a reduction over a whole array: strips of four vectors, memory asked for ahead.
+"""The vector loop of a reduction over a whole array: strips of four vectors, memory asked ahead.
 
 In: a phase of a WHOLE kernel with its text and loops. Out: the loop over a chunk. Each lane of a
 strip has accumulators of its own, so that no addition waits for the one before, and their lanes are
@@ -68,9 +68,12 @@ def print_stream(printer: KernelPrinter, stream: Stream, low: str, high: str) ->
             _ask_ahead(printer, stream, high)
             _print_lanes(printer, strip, f"step({at} + lane, lane);")
         _print_lanes(printer, f"{stop} - {at}", f"step({at} + lane, lane);")
-        joined = " ".join(a.join(f"{a.name}_lanes[lane]") for a in stream.accumulators)
-        clauses = [a.clause for a in stream.accumulators]
-        _print_lanes(printer, strip, joined, clauses)
+        sums = [a for a in stream.accumulators if a.sign == "+"]
+        # one after the other, as a vector loop would add the lanes, takes as long as 100 values do
+        w.lines(a.join(f"nj_lanes_total({a.name}_lanes)") for a in sums)
+        others = [a for a in stream.accumulators if a not in sums]
+        joined = " ".join(a.join(f"{a.name}_lanes[lane]") for a in others)
+        _print_lanes(printer, strip, joined, [a.clause for a in others])
         position = printer.position(stream.phase.axes, start)
         for loop in stream.loops:
             w.lines(loop.after_block(f"{stop} - {start}", position))
@@ -100,8 +103,9 @@ def _print_lanes(
 
 
 def _ask_ahead(printer: KernelPrinter, stream: Stream, high: str) -> None:
-    """Ask for the memory of a strip to come."""
-    if not stream.addresses:
+    """Ask for the memory of a strip to come. A loop of the plan has streams that end soon, and its
+    next one may lie elsewhere."""
+    if not stream.addresses or printer.is_repeated:
         return
     w, at, strip = printer.writer, f"at{stream.axis}", stream.strip()
     ahead = f"{_AHEAD // len(stream.addresses)}, {high} - {strip} - {at}"

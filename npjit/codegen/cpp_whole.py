@@ -191,7 +191,7 @@ class WholePrinter(KernelPrinter):
                 w.line('__asm__ volatile("");  // no vectors: gathers of a few elements are slow')
                 self._fold_in(p, "step", {name: name for f in p.folds for _, name in f.cells})
         elif all(s in (0, 1) for s in strides) and all(a.has_lanes for a in loops):
-            self._in_lanes(p, max((i.dtype.itemsize for i in loads), default=8))
+            self._in_lanes(p, min(8, max((i.dtype.itemsize for i in loads), default=8)))
         else:
             for a in loops:
                 w.lines(a.flags())

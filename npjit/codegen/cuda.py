@@ -71,8 +71,8 @@ def print_cuda(plan: Plan, fastmath: str | None = None) -> CudaModule:
     if fastmath == "approx":
         plan = replace(plan, kernels=tuple(map(with_roots, plan.kernels)))
     plan, trips = with_trips(plan)
-    plan, across = with_across(plan)
-    plan, pairs = with_pairs(plan)
+    plan, across = with_across(plan, trips)
+    plan, pairs = with_pairs(plan, [*trips, *across])
     plan, stencils = with_stencils(plan, [*trips, *across, *pairs])
     joined: dict[int, JoinedPrinter] = {
         **{i: TripsPrinter(t, f"k{i}") for i, t in trips.items()},

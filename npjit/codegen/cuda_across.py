@@ -14,16 +14,16 @@ A value that one launch stores for each row and a later one loads is handed over
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from npjit.codegen.cpp_phase import operands
 from npjit.codegen.cuda_kernel import merged
-from npjit.codegen.cuda_terms import Terms, actual, places_in
+from npjit.codegen.cuda_terms import Terms, actual, are_known, places_in
 from npjit.core.op import Kind, Op, Reduction
-from npjit.core.size import Expr, Size, Var, atoms
+from npjit.core.size import Size
 from npjit.schedule.kernel import (
     Access,
     Apply,
@@ -60,8 +60,9 @@ class Across:
         return len(self.kernel.outer)
 
 
-def with_across(plan: Plan) -> tuple[Plan, dict[int, Across]]:
-    """The plan with such launches joined, and the new kernels by their numbers."""
+def with_across(plan: Plan, others: Collection[int]) -> tuple[Plan, dict[int, Across]]:
+    """The plan with such launches joined, and the new kernels by their numbers; the kernels
+    `others` are left alone."""
     kernels = list(plan.kernels)
     made: dict[int, Across] = {}
     uses = Counter(places_in(plan.steps))
@@ -70,7 +71,7 @@ def with_across(plan: Plan) -> tuple[Plan, dict[int, Across]]:
         found: list[Step] = []
         at = 0
         while at < len(steps):
-            joined = _longest(kernels, steps[at:], plan)
+            joined = _longest(kernels, others, steps[at:], plan)
             if joined is None:
                 found.append(_inside(steps[at], changed))
                 at += 1
@@ -96,32 +97,26 @@ def _inside(step: Step, changed: Callable[[tuple[Step, ...]], tuple[Step, ...]])
 
 
 def _longest(
-    kernels: Sequence[Kernel], steps: Sequence[Step], plan: Plan
+    kernels: Sequence[Kernel], others: Collection[int], steps: Sequence[Step], plan: Plan
 ) -> tuple[int, _Rows] | None:
     """The most steps from the first one on that are worth one kernel; None: it starts none."""
     found = None
-    for count, rows in enumerate(_growing(kernels, steps, plan), 1):
-        if rows.is_worth():
-            found = count, rows
-    return found
-
-
-def _growing(kernels: Sequence[Kernel], steps: Sequence[Step], plan: Plan) -> Iterator[_Rows]:
-    """The first step, the first two, and so on, as long as they agree."""
     members: list[tuple[Kernel, Launch]] = []
     for step in steps:
-        member = _member(kernels, step)
-        if member is None or any(v not in plan.sources for s in member[1].sizes for v in _vars(s)):
-            return
+        member = None if _is_one_of(step, others) else _member(kernels, step)
+        if member is None or not are_known(plan, member[1].sizes):
+            break
         members.append(member)
         rows = _Rows()
         if not all(rows.add(*m) for m in members) or not rows.is_sound():
-            return
-        yield rows
+            break
+        if rows.is_worth():
+            found = len(members), rows
+    return found
 
 
-def _vars(size: Size) -> set[Var]:
-    return set(atoms(size)) if isinstance(size, Expr) else set()
+def _is_one_of(step: Step, others: Collection[int]) -> bool:
+    return isinstance(step, Launch) and step.kernel in others
 
 
 def _member(kernels: Sequence[Kernel], step: Step) -> tuple[Kernel, Launch] | None:

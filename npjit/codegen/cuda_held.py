@@ -132,7 +132,7 @@ def shape_for(n: int, width: int, most: int) -> tuple[int, int] | None:
         lanes = next(g for g in _GROUPS if g >= lanes)
     while lanes > 2 * _GROUPS[0] and n * 2 <= lanes * most:
         lanes //= 2
-    items = power(up(n, lanes * width))
+    items = up(n, lanes * width)
     return (lanes, items) if items * width <= max(most, width) else None
 
 

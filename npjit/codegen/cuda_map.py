@@ -21,7 +21,8 @@ from npjit.codegen.cuda_launch import Configured, Request, Start, up
 
 # threads of a block: small ones start and end in the gaps that others leave
 BLOCK = 128
-# the most blocks of a launch; threads step on to further items
+# lanes that are worth a thread, and the most blocks of a launch; threads step on to further items
+_LANES = 8
 _BLOCKS = 2**30
 
 
@@ -51,7 +52,8 @@ class MapPrinter(CudaPrinter):
         index = request.index_type()
         packed = request.packed(self.slots, axes[-1], width)
         name = f"{self.name}<{index}, {width}, {packed}>"
-        return Configured((Start(name, (min(up(items, BLOCK), _BLOCKS), 1), BLOCK),))
+        blocks = up(items, BLOCK * max(1, _LANES // width))
+        return Configured((Start(name, (min(blocks, _BLOCKS), 1), BLOCK),))
 
     def _pays(self, request: Request, width: int) -> bool:
         """Whether so many lanes a thread make most accesses wide."""

@@ -11,15 +11,16 @@ components. Short axes of known extent become straight-line code, so that one lo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import TypeGuard
 
 import numpy as np
 
 from npjit.codegen.cpp_phase import operands
 from npjit.codegen.cuda_partners import is_partnered
-from npjit.codegen.cuda_terms import Terms, actual, places_in
+from npjit.codegen.cuda_terms import Terms, actual, are_known, places_in
 from npjit.core.op import Kind, Op
 from npjit.core.size import Size
 from npjit.schedule.kernel import (
@@ -57,8 +58,9 @@ class _Unfit(Exception):
     """Two launches are not a producer of pairs and its only reader."""
 
 
-def with_pairs(plan: Plan) -> tuple[Plan, list[int]]:
-    """The plan without such arrays of pairs, and the numbers of the new kernels."""
+def with_pairs(plan: Plan, others: Collection[int]) -> tuple[Plan, list[int]]:
+    """The plan without such arrays of pairs, and the numbers of the new kernels; the kernels
+    `others` are left alone."""
     kernels = list(plan.kernels)
     made: list[int] = []
     uses = [p for step in plan.steps for p in places_in(step)]
@@ -67,7 +69,7 @@ def with_pairs(plan: Plan) -> tuple[Plan, list[int]]:
         found: list[Step] = []
         for step in steps:
             before = found[-1] if found else None
-            if isinstance(step, Launch) and isinstance(before, Launch):
+            if is_plain(step) and is_plain(before):
                 launch = _joined(kernels, before, step, uses)
                 if launch is not None:
                     made.append(len(kernels) - 1)
@@ -75,6 +77,11 @@ def with_pairs(plan: Plan) -> tuple[Plan, list[int]]:
                     continue
             found.append(_inside(step))
         return tuple(found)
+
+    def is_plain(step: Step | None) -> TypeGuard[Launch]:
+        if not isinstance(step, Launch) or step.kernel in (*others, *made):
+            return False
+        return are_known(plan, step.sizes)
 
     def _inside(step: Step) -> Step:
         if isinstance(step, If):
@@ -168,6 +175,14 @@ class _Joiner:
         extents = [Axis(self.terms.named(self.first.extent(a))) for a in (row, partner)]
         phases = self.terms.only_used(phases)
         written = {i.access.buffer for p in phases for _, i in p.body if isinstance(i, Store)}
+        # rows are written while others are still read
+        require(
+            not any(
+                isinstance(i, Load) and i.access.buffer in written
+                for p in phases
+                for _, i in p.body
+            )
+        )
         kernel = self.terms.kernel(extents, (_ROW,), phases, written, "out")
         require(is_partnered(kernel))
         return kernel, self.terms.launch(-1)

@@ -227,7 +227,7 @@ class PersistentPrinter(HoldingPrinter, JoinedPrinter):
             self.unpack()
             self._counts()
             w.line(f"const idx block = LANES > {_SMALL} ? LANES : {_SMALL};")
-            w.line(f"const idx most = {_UNITS * self.resident} / block;")
+            w.line(f"const idx most = {_UNITS} * ({self.resident} / block);")
             w.line("const idx needed = (rows + groups - 1) / groups;")
             w.line("const idx blocks = needed > most ? most : needed < 1 ? 1 : needed;")
             with w.block("if (blockIdx.x < gridDim.x - 1)") if self.whole_folds else nullcontext():
@@ -319,7 +319,7 @@ class PersistentPrinter(HoldingPrinter, JoinedPrinter):
     def _blocks(self, rows: int, lanes: int) -> tuple[int, int]:
         """Threads of a block, and blocks, as many as run at once if there are rows for them."""
         block = max(lanes, _SMALL)
-        return block, max(1, min(up(rows, block // lanes), _UNITS * self.resident // block))
+        return block, max(1, min(up(rows, block // lanes), _UNITS * (self.resident // block)))
 
 
 def folds_across(across: Across) -> list[tuple[Fold, tuple[int, ...]]]:
@@ -370,7 +370,7 @@ def row_shape(across: Across, n: int, width: int) -> tuple[int, int] | None:
     lanes = max(lanes, _SMALL) if lanes > 32 else lanes
     if each < width or lanes > _LONGEST:
         return None
-    return lanes, max(1, power(up(n, lanes * width)))
+    return lanes, max(1, up(n, lanes * width))
 
 
 def burden(across: Across) -> tuple[int, int]:

@@ -9,7 +9,7 @@ numbers of the kernel that they become parts of; `launch` starts that kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from npjit.schedule.kernel import (
     Scalar,
     Store,
 )
-from npjit.schedule.plan import Launch, Place
+from npjit.schedule.plan import Launch, Place, Plan
 
 # what a load is replaced by: the number of a value that is known to be in its place, or None
 Known = Callable[[Load], int | None]
@@ -212,6 +212,11 @@ class _Change:
 
     def _within(self, bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
         return tuple(Bound(self.axes[b.axis], self._size(b.lo), self._size(b.hi)) for b in bounds)
+
+
+def are_known(plan: Plan, sizes: Iterable[Size]) -> bool:
+    """Whether inputs tell these sizes, so that it is known before the plan runs what fits them."""
+    return all(v in plan.sources for s in sizes if isinstance(s, Expr) for v in atoms(s))
 
 
 def actual(size: Size, launch: Launch) -> Size:

@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 from npjit.codegen.cuda_kernel import merged
 from npjit.codegen.cuda_lanes import LanePrinter, Move, levels_of
 from npjit.codegen.cuda_map import MapPrinter, open_map
-from npjit.codegen.cuda_terms import JoinedPrinter, Terms, actual, places_in
-from npjit.core.size import Expr, Size, atoms
+from npjit.codegen.cuda_terms import JoinedPrinter, Terms, actual, are_known, places_in
+from npjit.core.size import Size
 from npjit.schedule.kernel import Axis, Kernel, Load, Phase, Store
 from npjit.schedule.plan import If, Launch, Loop, Place, Plan, Step, While
 
@@ -143,9 +143,7 @@ def _joined(
         return None
     if any(launch.kernel >= len(kernels) for launch in launches):
         return None  # a loop's kernel is no part of another's
-    # sizes that inputs tell, so that whether the kernel fits is known before the plan runs
-    sizes = [loop.trips, *(s for launch in launches for s in launch.sizes)]
-    if any(v not in plan.sources for s in sizes if isinstance(s, Expr) for v in atoms(s)):
+    if not are_known(plan, [loop.trips, *(s for launch in launches for s in launch.sizes)]):
         return None
     joiner = _Joiner(kernels[launches[0].kernel], launches[0], len(start))
     if not all(joiner.add(kernels[launch.kernel], launch) for launch in launches):

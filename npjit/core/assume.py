@@ -60,7 +60,7 @@ class Assumptions:
         self.guards: list[Guard] = []
         # what a loop index or a traced index ranges over, innermost last: var -> (least, greatest)
         self.ranges: dict[Var, tuple[Size, Size]] = {}
-        # sizes known not to be negative here, by the conditions of the branches around
+        # sizes known not to be negative here: by guards, and by the conditions of branches around
         self.facts: list[Size] = []
         self._equal: dict[Var, Size] = {}
         self._known: dict[Guard, bool] = {}
@@ -79,12 +79,15 @@ class Assumptions:
                 known._known[g] = True
             if g.relation == "==":
                 known._equate(known.normal(g.a - g.b))
+            elif g.relation in ("<=", "<"):
+                known.facts.append(g.b - g.a - (g.relation == "<"))
         return known
 
     def copy(self, guards: Iterable[Guard] = ()) -> Assumptions:
         """The same knowledge and these guards, to be added to for the body of a loop or branch."""
         known = Assumptions.given([*self.guards, *guards])
-        known.ranges, known.facts = dict(self.ranges), list(self.facts)
+        known.ranges = dict(self.ranges)
+        known.facts += [fact for fact in self.facts if fact not in known.facts]
         return known
 
     def settled(self, size: Size) -> Size:

@@ -157,6 +157,8 @@ class Op:
     # pair of texts (real, imaginary) or one text of a prelude call that returns the result (a cplx
     # when the result is complex)
     complex_c: str | tuple[str, str] | Callable[..., Any] = ""
+    # a quicker text for float32 where a condition holds: (condition, value)
+    near: tuple[str, str] | None = None
     # how much dearer than an addition one element is; decides recomputation and duplication
     cost: int = 1
     reduction: Reduction | None = None

@@ -22,6 +22,7 @@ from npjit.frontend.values import (
     is_array,
     is_number,
     joined,
+    require_one_kind,
     same,
     traced,
     type_of,
@@ -191,6 +192,7 @@ def _type(block: Block, x: Any, y: Any) -> TensorType | None:
             return types[0]
         if types[0].shape and not _same_shapes(block, *types):
             raise NotStaged("the branches bind arrays of different shapes to one name")
+        require_one_kind(block, *types)
         return types[0] if types[0].shape else joined(*types)
     raise NotStaged("the branches bind different objects to one name")
 

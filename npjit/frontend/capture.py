@@ -105,6 +105,8 @@ class TracedBlock(Block):
         self.closed = False
         # whether actual values may be looked at: then control flow takes Python's path
         self.eager = False
+        # whether numbers of different kinds may not meet in one name
+        self.exact_types = False
 
     def add(
         self, op: Any, args: Any = (), params: Any = None, type: TensorType | None = None

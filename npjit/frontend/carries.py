@@ -22,6 +22,7 @@ from npjit.frontend.values import (
     is_array,
     is_number,
     joined,
+    require_one_kind,
     same,
     type_of,
 )
@@ -136,6 +137,7 @@ class Carries:
             return Carry("value", type_of(self.block, after))
         if is_number(initial) and is_number(after):
             start, end = type_of(self.block, initial), type_of(self.block, after)
+            require_one_kind(self.block, start, end)
             try:
                 return Carry("value", joined(start, end))
             except NotStaged:

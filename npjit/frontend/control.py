@@ -158,12 +158,16 @@ class Control:
         (made,) = self.for_loop(values.iterable, body, (False,), ("found",), (0,))
         return made
 
+    def each_of(self, count: Any) -> Items:
+        """0, 1, ..., count - 1"""
+        return Items(count, lambda k: k, self.block)
+
     def extreme(self, values: Generated, better: Callable[[Any, Any], Any]) -> Any:
         """The best of some values."""
         items = items_of(self.block, values.iterable)
         assert items is not None
         some = wrap(self.block, items.trips) > 0
-        self.assert_(some, lambda: "an empty iterable")  # noqa: PT009
+        self.assert_(some, lambda: "an empty iterable")  # noqa: UP005 (no unittest)
 
         def body(item: Any, best: Any) -> tuple[Any]:
             new = values.element(item)

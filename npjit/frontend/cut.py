@@ -38,10 +38,13 @@ _STAYING = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr, ast.JoinedStr)
 
 @dataclass(frozen=True)
 class Segment:
-    """One compiled part: its function, and the name by which the cut function calls it."""
+    """One compiled part: its function, the name by which the cut function calls it, and the
+    statements that it has in the place of (before them stand the constants that they need).
+    """
 
     name: str
     node: ast.FunctionDef
+    body: list[ast.stmt]
 
 
 @dataclass
@@ -89,6 +92,8 @@ class Cutter:
         # what a call may bind anew, and what belongs to the function's own frame
         self.shared = _bound_inside(body) | {"__class__"}
         self.rebound = self.own(_bound_often(made.node))
+        # variables that are the same number or text wherever they are bound
+        self.constants = {n: s for n, s in _constants(made.node).items() if n not in self.outer}
         self.bindings = Bindings(lambda s: is_quiet(s, self.scope))
         self.normal = NormalForm(self.stays, self.is_piece, self._is_fixed, self.scope)
 
@@ -103,7 +108,8 @@ class Cutter:
     def segment(self, body: list[ast.stmt], parameters: Names, where: ast.AST) -> ast.Call:
         """A call of a new segment with this body."""
         name = f"_npjit_call_{len(self.made.segments) + 1}"
-        names = sorted(parameters)
+        names = sorted(parameters - self.constants.keys())
+        known = [self.constants[n] for n in sorted(parameters) if n in self.constants]
         arguments = ast.arguments(
             posonlyargs=[],
             args=[ast.arg(n) for n in names],
@@ -112,10 +118,14 @@ class Cutter:
             defaults=[],
         )
         node = ast.FunctionDef(
-            name=self.name, args=arguments, body=body, decorator_list=[], type_params=[]
+            name=self.name,
+            args=arguments,
+            body=[*map(copy.deepcopy, known), *body],
+            decorator_list=[],
+            type_params=[],
         )
         ast.fix_missing_locations(ast.copy_location(node, body[0]))
-        self.made.segments.append(Segment(name, node))
+        self.made.segments.append(Segment(name, node, body))
         call = ast.Call(ast.Name(name, ast.Load()), [ast.Name(n, ast.Load()) for n in names], [])
         return ast.fix_missing_locations(ast.copy_location(call, where))
 
@@ -204,7 +214,7 @@ class Cutter:
         for i, s in enumerate(flat):
             if key_of(s) in self.marks.starts:
                 made += run.ended(needs[i])
-            rest = flat[i:] if i == tail else [s] if isinstance(s, ast.Return) else []
+            rest = flat[i:] if i == tail else flat[i : i + 1] if isinstance(s, ast.Return) else []
             if rest and run.takes_rest(rest):
                 return made + run.returned(rest) + flat[i + len(rest) :]
             if self.compilable(s) and run.takes(s, needs[i + 1]):
@@ -266,16 +276,44 @@ def _bound_inside(body: list[ast.stmt]) -> Names:
     )
 
 
-def _bound_often(node: Definition) -> Names:
-    """Names that statements bind more than once, or anew: parameters, and what a loop binds."""
-    names = [a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)]
-    for s in node.body:
-        for n in ast.walk(s):
+def _bindings(nodes: list[ast.AST]) -> Counter[str]:
+    """How often each name is bound or deleted in the text, nested functions included."""
+    names: list[str | None] = []
+    for node in nodes:
+        for n in ast.walk(node):
             if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load):
                 names.append(n.id)
-            elif isinstance(n, ast.For | ast.While):
-                names += bound([n])
-    return frozenset(n for n, count in Counter(names).items() if count > 1)
+            elif isinstance(n, ast.arg):
+                names.append(n.arg)
+            elif isinstance(n, ast.alias):
+                names.append((n.asname or n.name).split(".")[0])
+            elif isinstance(n, ast.MatchMapping):
+                names.append(n.rest)
+            else:
+                names.append(getattr(n, "name", None))
+    return Counter(n for n in names if n is not None)
+
+
+def _bound_often(node: Definition) -> Names:
+    """Names that statements bind more than once, or anew: what a loop binds counts twice."""
+    counts = _bindings([node.args, *node.body])
+    for s in node.body:
+        loops = [n for n in ast.walk(s) if isinstance(n, ast.For | ast.While)]
+        counts.update(name for loop in loops for name in bound([loop]))
+    return frozenset(n for n, count in counts.items() if count > 1)
+
+
+def _constants(node: Definition) -> dict[str, ast.stmt]:
+    """The variables that one statement binds, to a constant."""
+    counts = _bindings([node.args, *node.body])
+    found: dict[str, ast.stmt] = {}
+    for s in node.body:
+        for n in ast.walk(s):
+            if isinstance(n, ast.Assign) and isinstance(n.value, ast.Constant):
+                (target, *others) = n.targets
+                if isinstance(target, ast.Name) and not others and counts[target.id] == 1:
+                    found[target.id] = n
+    return found
 
 
 def _in_generators(body: list[ast.stmt]) -> Names:

@@ -52,7 +52,7 @@ class Bindings:
         if isinstance(s, ast.AnnAssign) and s.value is None:
             return known
         if isinstance(s, ast.Assign | ast.AugAssign | ast.AnnAssign):
-            targets = [*s.targets] if isinstance(s, ast.Assign) else [s.target]
+            targets: list[ast.expr] = [*s.targets] if isinstance(s, ast.Assign) else [s.target]
             targets += [s.value.target] if isinstance(s.value, ast.NamedExpr) else []
             return known | bound([ast.Assign(targets, ast.Constant(None))]) | _surely_read(s)
         if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

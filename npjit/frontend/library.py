@@ -18,6 +18,7 @@ import numpy as np
 from npjit.core.graph import Weight
 from npjit.frontend.conversions import STAND_INS
 from npjit.frontend.lists import whole
+from npjit.frontend.vectorized import vectorize
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured, name_of
 from npjit.ops.namespace import traced_namespace
@@ -243,6 +244,7 @@ def _require_finite(block: Any, f: Any, result: Any, numbers: list[Any]) -> None
 
 def _forms() -> dict[int, Callable[[Any], Any]]:
     table: dict[int, Callable[[Any], Any]] = {id(np.errstate): lambda block: _errstate}
+    table[id(np.vectorize)] = lambda block: functools.partial(vectorize, block.capture.outside)
     for name, made in traced_namespace().items():
         original = getattr(np, name, None)
         if original is not None:

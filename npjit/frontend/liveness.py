@@ -90,7 +90,7 @@ def live_before(s: ast.stmt, out: Names) -> Names:
         return reads(s.test) | live_in(s.body, out) | live_in(s.orelse, out)
     if isinstance(s, ast.While):
         return live_at_head(s, out)
-    if isinstance(s, ast.For):
+    if isinstance(s, (ast.For, ast.AsyncFor)):
         return reads(s.iter) | live_at_head(s, out)
     if isinstance(s, (ast.With, ast.Try)):
         return out | reads(s)
@@ -102,7 +102,7 @@ def live_before(s: ast.stmt, out: Names) -> Names:
     return out | reads(s)
 
 
-def live_at_head(s: ast.For | ast.While, out: Names) -> Names:
+def live_at_head(s: ast.For | ast.AsyncFor | ast.While, out: Names) -> Names:
     """Names needed at the head of a loop: before a first or a further trip, or after the last."""
     stops = frozenset(getattr(s, "stops", ()))
     head = out | live_in(s.orelse, out) | stops
@@ -110,7 +110,7 @@ def live_at_head(s: ast.For | ast.While, out: Names) -> Names:
         head |= reads(s.test)
     while True:
         trip = live_in(s.body, head)
-        if isinstance(s, ast.For):
+        if not isinstance(s, ast.While):
             trip -= bound([ast.Assign([s.target], ast.Constant(None))])
         grown = head | trip
         if grown == head:

@@ -133,9 +133,10 @@ class LoopState:
         """Grown for a list of rows that has no room for the items of all trips."""
         for k, growth in self.growths.items():
             target = self.watch.objects[k]
-            if growth != 0 and is_stacked(target) and not target.is_outside:
-                if self.block.sizes.le(self._room(k, trips), target.room) is not True:
-                    raise Grown(k, target.item)
+            if growth == 0 or not is_stacked(target) or target.is_outside:
+                continue
+            if self.block.sizes.le(self._room(k, trips), target.room) is not True:
+                raise Grown(k, target.item)
 
     def _room(self, number: int, trips: Size | None) -> Size:
         """For how many items there has to be room."""

@@ -122,7 +122,9 @@ def _named(e: ast.expr, scope: dict[str, Any]) -> Any:
     """The object of a global name, or of a module's member."""
     if isinstance(e, ast.Name):
         return scope.get(e.id, getattr(builtins, e.id, None))
-    owner = _named(e.value, scope) if isinstance(e, ast.Attribute) else None
+    if not isinstance(e, ast.Attribute):
+        return None
+    owner = _named(e.value, scope)
     return vars(owner).get(e.attr) if isinstance(owner, types.ModuleType) else None
 
 

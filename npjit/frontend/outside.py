@@ -27,6 +27,7 @@ from npjit.frontend.library import library_value, unknown_call
 from npjit.frontend.namespace import TracedGlobals, TracedModule
 from npjit.frontend.objects import ClassProxy, ObjectProxy, TracedObject
 from npjit.frontend.staging import Stager
+from npjit.frontend.vectorized import read_vectorized
 from npjit.ops.errors import NotCaptured
 from npjit.ops.tracer import is_traced
 
@@ -103,6 +104,8 @@ class Outside:
             return self._partial(value, number)
         if cls is types.FunctionType and library_value(self, value) is None:
             return self.functions.stage(value, number)
+        if cls is np.vectorize:
+            return read_vectorized(self, value, number)
         made = self._by_identity(value, number)
         if made is not None:
             self.capture.check(number, ("is", value))

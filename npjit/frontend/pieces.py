@@ -13,7 +13,7 @@ import ast
 import builtins
 from typing import TYPE_CHECKING, Any
 
-from npjit.frontend.liveness import Names, reads
+from npjit.frontend.liveness import NONE, Names, bound, reads
 from npjit.frontend.marks import SCOPES, key_of
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 THROUGH = "_npjit_compiled"
 
 _COMPUTING = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call, ast.AugAssign, ast.For, ast.While)
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _LATER = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _NO_PIECE = (ast.Starred, ast.Slice, ast.JoinedStr, ast.FormattedValue, ast.Lambda, *_LATER)
 _NUMBERS = frozenset(["abs", "all", "any", "complex", "divmod", "float", "int", "max", "min"])
@@ -50,11 +51,14 @@ def may_be_piece(e: ast.expr, scope: dict[str, Any]) -> bool:
 
 
 class Pieces(ast.NodeTransformer):
-    """Puts segments into what stays Python; `known` are the names that are surely bound."""
+    """Puts segments into what stays Python; `known` are the names that are surely bound, `items`
+    those that comprehensions around bind.
+    """
 
-    def __init__(self, cutter: Cutter, known: Names) -> None:
+    def __init__(self, cutter: Cutter, known: Names, items: Names = NONE) -> None:
         self.cutter = cutter
         self.known = known
+        self.items = items
 
     def visit(self, node: ast.AST) -> Any:
         """The node with its pieces compiled."""
@@ -64,15 +68,13 @@ class Pieces(ast.NodeTransformer):
         if isinstance(node, ast.expr) and key_of(node) in marks.small:
             return node
         if isinstance(node, _LATER):
-            first = node.generators[0]
-            first.iter = self.visit(first.iter)
-            return node
+            return self._comprehension(node)
         if isinstance(node, ast.AnnAssign):
             node.value = self.visit(node.value) if node.value is not None else None
             return node
         if isinstance(node, ast.expr) and self._is_known_piece(node):
             body = ast.fix_missing_locations(ast.copy_location(ast.Return(node), node))
-            return self.cutter.segment([body], self.cutter.own(reads(node)), node)
+            return self.cutter.segment([body], self._needed(node), node)
         return self._call(node) if isinstance(node, ast.Call) else self.generic_visit(node)
 
     def _call(self, node: ast.Call) -> ast.Call:
@@ -91,4 +93,24 @@ class Pieces(ast.NodeTransformer):
         return node
 
     def _is_known_piece(self, e: ast.expr) -> bool:
-        return self.cutter.is_piece(e) and self.cutter.own(reads(e)) <= self.known
+        return self.cutter.is_piece(e) and self._needed(e) <= self.known
+
+    def _needed(self, e: ast.expr) -> Names:
+        names = reads(e)
+        return self.cutter.own(names) | (names & self.items)
+
+    def _comprehension(self, node: _Comprehension) -> ast.expr:
+        """The first iterable belongs to what is around; the rest has the items' names, too."""
+        first, *others = node.generators
+        first.iter = self.visit(first.iter)
+        targets: list[ast.expr] = [g.target for g in node.generators]
+        names = bound([ast.Assign(targets, ast.Constant(None))])
+        inner = Pieces(self.cutter, self.known | names, self.items | names)
+        first.ifs = [inner.visit(e) for e in first.ifs]
+        for g in others:
+            g.iter, g.ifs = inner.visit(g.iter), [inner.visit(e) for e in g.ifs]
+        if isinstance(node, ast.DictComp):
+            node.key, node.value = inner.visit(node.key), inner.visit(node.value)
+        else:
+            node.elt = inner.visit(node.elt)
+        return node

@@ -30,7 +30,7 @@ from npjit.ops import build
 from npjit.ops.create import filled
 from npjit.ops.errors import NotCaptured
 from npjit.ops.masks import Selected
-from npjit.ops.sharing import Reshaped, family_of, root_of
+from npjit.ops.sharing import Part, Reshaped, family_of, root_of
 from npjit.ops.symint import SymInt, wrap
 from npjit.ops.tracer import Tracer, as_node, is_traced
 
@@ -143,6 +143,8 @@ class Results:
             self._require_apart(value)
             return self._fresh(value.node)
         entry = self.capture.inputs[position]
+        if isinstance(value.cell, Part):
+            raise NotCaptured("the function returns the parts of a complex argument")
         if isinstance(value.cell, Reshaped):
             if entry.layout != "C":
                 raise NotCaptured("the function returns a reshaped argument that is not contiguous")

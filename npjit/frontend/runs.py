@@ -60,46 +60,37 @@ class Run:
 
     def ended(self, after: Names) -> list[ast.stmt]:
         """The statements in place of the run; a new one begins."""
-        before, body, behind = _trimmed(self.body)
+        body, behind = self._computing(self.body)
         self.body = []
-        if not body or self.cutter.marks.is_small(body):
-            return [*before, *body, *behind]
+        if not body:
+            return behind
         # what the last, uncompiled statements need is needed after the segment
         given = tuple(sorted(bound(body) & live_in(behind, after)))
-        names = [ast.Name(n, ast.Load()) for n in given]
+        names: list[ast.expr] = [ast.Name(n, ast.Load()) for n in given]
         result = names[0] if len(names) == 1 else ast.Tuple(names, ast.Load())
         needed = self.cutter.own(live_in(body, frozenset(given)))
         back = [_at(ast.Return(result), body[-1])] if given else []
         call = self.cutter.segment([*body, *back], needed, body[0])
-        return [*before, _received(given, call, body[0]), *behind]
+        return [_received(given, call, body[0]), *behind]
 
     def returned(self, rest: list[ast.stmt]) -> list[ast.stmt]:
         """The same for a run up to the end of the function."""
-        before, body, behind = _trimmed([*self.body, *rest])
-        if self.cutter.marks.is_small(body):
-            return [*before, *body, *behind]
+        body, behind = self._computing([*self.body, *rest])
         if not any(isinstance(n, ast.Return) for s in body for n in ast.walk(s)):
-            return [*before, *self._rest(body, behind)]
+            self.body = body
+            return self.ended(live_in(behind, NONE)) + behind
         body += behind
         call = self.cutter.segment(body, self.cutter.own(live_in(body, NONE)), body[0])
-        return [*before, _at(ast.Return(call), body[0])]
+        return [_at(ast.Return(call), body[0])]
 
-    def _rest(self, body: list[ast.stmt], behind: list[ast.stmt]) -> list[ast.stmt]:
-        self.body = body
-        return self.ended(live_in(behind, NONE)) + behind
-
-
-def _trimmed(
-    body: list[ast.stmt],
-) -> tuple[list[ast.stmt], list[ast.stmt], list[ast.stmt]]:
-    """The statements that only give names before the first that computes, those from there to the
-    last that does, and those behind.
-    """
-    computing = [i for i, s in enumerate(body) if not _only_names(s)]
-    if not any(computes(s) for s in body):
-        return body, [], []
-    first, last = computing[0], computing[-1] + 1
-    return body[:first], body[first:last], body[last:]
+    def _computing(self, body: list[ast.stmt]) -> tuple[list[ast.stmt], list[ast.stmt]]:
+        """The statements up to the last that computes something, and those behind, which only give
+        names to what there is.
+        """
+        if self.cutter.marks.is_small(body) or not any(computes(s) for s in body):
+            return [], body
+        last = max(i for i, s in enumerate(body, 1) if not _only_names(s))
+        return body[:last], body[last:]
 
 
 def _only_names(s: ast.stmt) -> bool:
@@ -108,7 +99,7 @@ def _only_names(s: ast.stmt) -> bool:
         return True
     if not isinstance(s, ast.Assign | ast.Return):
         return False
-    simple = (ast.Name, ast.Constant, ast.Tuple, ast.List, ast.expr_context)
+    simple = (ast.Name, ast.Constant, ast.Tuple, ast.expr_context)
     return all(isinstance(n, simple) for n in list(ast.walk(s))[1:])
 
 

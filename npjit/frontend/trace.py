@@ -75,6 +75,9 @@ def capture_call(
     finally:
         capture.block.close()
         pop_trace()
+        # they are in many cycles, which would keep the trace until the next collection
+        for part in (outside, capture):
+            vars(part).clear()
 
 
 def _argument(outside: Outside, number: int, value: Any) -> Any:

@@ -109,6 +109,12 @@ def joined(a: TensorType, b: TensorType) -> TensorType:
     return TensorType((), dtype, Weight.SCALAR)
 
 
+def require_one_kind(block: Block, a: TensorType, b: TensorType) -> None:
+    """NotStaged for numbers of different kinds in a trace where their types decide something."""
+    if a.dtype.kind != b.dtype.kind and block.exact_types:  # type: ignore[attr-defined]
+        raise NotStaged("numbers of different kinds meet in one name")
+
+
 def as_type(block: Block, node: Node | None, type_: TensorType) -> Node:
     """A node cast to the joined type; None (an unbound name) is zero, which nobody may look at."""
     if node is None:

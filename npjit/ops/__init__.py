@@ -25,6 +25,7 @@ for _name in (
     "matrices",
     "series",
     "advanced",
+    "flat",
     "putting",
     "scan",
     "sorting",

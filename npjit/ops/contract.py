@@ -20,6 +20,7 @@ from npjit.core.graph import Block, Node, TensorType, Weight
 from npjit.core.size import Size
 from npjit.ops import build
 from npjit.ops.create import eye
+from npjit.ops.errors import NotCaptured
 from npjit.ops.kinds import ROWS, UFUNCS, function
 from npjit.ops.movement import ravel
 from npjit.ops.operands import (
@@ -300,6 +301,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 @function(np.linalg.multi_dot)
 def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     """np.linalg.multi_dot, from the left."""
+    if any(a.ndim != 2 for a in arrays[1:-1]):
+        raise NotCaptured("np.linalg.multi_dot of other than matrices")
     made = arrays[0]
     for nxt in arrays[1:]:
         made = dot(made, nxt)

@@ -11,6 +11,7 @@ from npjit.core.graph import Block, Node, Weight
 from npjit.ops import build
 from npjit.ops.create import require_plain
 from npjit.ops.errors import NotCaptured
+from npjit.ops.indexing import storable
 from npjit.ops.join import stack
 from npjit.ops.kinds import function
 from npjit.ops.movement import reshape
@@ -21,6 +22,7 @@ from npjit.ops.operands import (
     find_block,
     has_traced,
 )
+from npjit.ops.symint import is_int
 from npjit.ops.tracer import Tracer, as_node, fresh, is_traced
 
 
@@ -124,7 +126,7 @@ def astype(
 ) -> Tracer:
     """ndarray.astype."""
     require_plain(order, None)
-    wanted = build.require_known(np.dtype(dtype))
+    wanted = dtype_of(dtype) or build.FLOAT64
     if not np.can_cast(a.dtype, wanted, casting):
         raise TypeError(
             f"Cannot cast array data from {a.dtype!r} to {wanted!r} by the rule '{casting}'"
@@ -146,7 +148,7 @@ def fill(a: Tracer, value: Any) -> None:
     node = as_node(a.block, value)
     if node.shape:
         raise NotCaptured("fill with an array")
-    a.write(node)
+    a.write(storable(a.block, node, a.dtype))
 
 
 @function(np.copyto)
@@ -189,9 +191,11 @@ def python_number(a: Tracer) -> Tracer:
 @function("item")
 def item(a: Tracer, *args: Any) -> Any:
     """ndarray.item: an element as a Python number."""
-    if len(args) > 1 or (args and type(args[0]) is tuple):
-        place = args[0] if type(args[0]) is tuple else args
-        return python_number(a[tuple(place)])
+    places = args[0] if len(args) == 1 and type(args[0]) is tuple else args
+    if not all(is_int(n) or isinstance(n, (np.integer, Tracer)) for n in places):
+        raise TypeError("ndarray.item takes integers")
+    if len(places) > 1 or places is not args:
+        return python_number(a[tuple(places)])
     if args:
         return python_number(reshape(a, -1)[args[0]])
     if any(n != 1 for n in a.raw_shape):

@@ -18,7 +18,7 @@ from npjit.ops.join import stack
 from npjit.ops.kinds import function
 from npjit.ops.movement import read_shape
 from npjit.ops.namespace import creation
-from npjit.ops.operands import as_array, find_block
+from npjit.ops.operands import as_array, dtype_of, find_block
 from npjit.ops.sharing import in_order_of
 from npjit.ops.symint import size_of, wrap
 from npjit.ops.tracer import Tracer, as_node, fresh
@@ -34,7 +34,7 @@ def require_plain(order: Any, like: Any) -> None:
 
 def filled(block: Block, value: Any, shape: Shape, dtype: Any) -> Tracer:
     """A new array of one number."""
-    wanted = build.require_known(np.dtype(dtype))
+    wanted = dtype_of(dtype) or build.FLOAT64
     for n in shape:
         if not block.sizes.decide_le(0, n):
             raise ValueError("negative dimensions are not allowed")

@@ -1,12 +1,13 @@
 """Eigenvalues and eigenvectors: eigh, eigvalsh, eig, eigvals.
 
-NumPy's own LAPACK computes them. NumPy gives real results for a real matrix whose eigenvalues are
-all real: which it is in the call being traced decides, and is checked when the code runs. Where
-eigenvalues are equal, gradients are as in `npjit.ops.factorisations`.
+NumPy's own LAPACK computes them. Before 2.5, NumPy gives real results for a real matrix whose
+eigenvalues are all real: which it is in the call being traced decides, and is checked when the code
+runs. Where eigenvalues are equal, gradients are as in `npjit.ops.factorisations`.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -129,9 +130,15 @@ EIGVALS = extern(
 )
 
 
+@functools.cache
+def _always_complex() -> bool:
+    """Whether this NumPy gives complex eigenvalues also where all are real (from 2.5 on)."""
+    return np.linalg.eigvals(np.eye(1)).dtype.kind == "c"
+
+
 def _as_numpy_types(a: Any, values: list[Tracer]) -> list[Tracer]:
     """The results, real ones when those of a real matrix are all real."""
-    if a.dtype.kind == "c":
+    if a.dtype.kind == "c" or _always_complex():
         return values
     block = values[0].block
     is_real = np.all(np.imag(values[0]) == 0)

@@ -11,11 +11,12 @@ from npjit.core.op import Kind
 from npjit.ops import build
 from npjit.ops.errors import NotCaptured
 from npjit.ops.gating import constant_value
-from npjit.ops.kinds import ROWS, UFUNCS, attribute, function
+from npjit.ops.kinds import ROWS, UFUNCS, attribute, function, setter
 from npjit.ops.operands import as_array, as_tracer, find_block, result
-from npjit.ops.sharing import share_unwritten
+from npjit.ops.sharing import Part, share_unwritten
 from npjit.ops.symint import SymInt
-from npjit.ops.tracer import Tracer, as_node, call_row, fresh
+from npjit.ops.tracer import Tracer, as_node, fresh
+from npjit.ops.ufunc_calls import call_row
 
 # ---------------------------------------------------------------- powers
 
@@ -165,9 +166,7 @@ def conjugate(x: Any) -> Tracer:
 def real(val: Any) -> Tracer:
     """np.real; a real array is its own real part."""
     array = as_tracer(find_block(val), val)
-    if array.dtype.kind != "c":
-        return array
-    return share_unwritten(array, _part(array, "real"))
+    return array if array.dtype.kind != "c" else _shared_part(array, "real")
 
 
 @function(np.imag)
@@ -175,11 +174,39 @@ def imag(val: Any) -> Tracer:
     """np.imag."""
     array = as_tracer(find_block(val), val)
     if array.dtype.kind == "c":
-        return share_unwritten(array, _part(array, "imag"))
+        return _shared_part(array, "imag")
     zero = build.constant(array.block, 0, array.dtype, array.weight)
     made = fresh(array.block, build.broadcast(array.block, zero, array.raw_shape))
     # read-only, as NumPy's
     return share_unwritten(fresh(array.block, zero), made)
+
+
+def _shared_part(array: Tracer, name: str) -> Tracer:
+    """The real or imaginary parts, in the array's own memory."""
+    if array.weight is not Weight.ARRAY:
+        return _part(array, name)
+    return Tracer(Part(array.cell, name), array.window, Weight.ARRAY)
+
+
+@setter("real")
+def set_real(array: Tracer, value: Any) -> None:
+    """array.real = value"""
+    _set_part(array, real(array), value)
+
+
+@setter("imag")
+def set_imag(array: Tracer, value: Any) -> None:
+    """array.imag = value"""
+    if array.dtype.kind != "c":
+        raise TypeError("array does not have imaginary part to set")
+    _set_part(array, imag(array), value)
+
+
+def _set_part(array: Tracer, part: Tracer, value: Any) -> None:
+    own = value.cell if type(value) is Tracer else None
+    if type(own) is Part and own.base is array.cell and value.window == part.window:
+        return  # the second half of a.real += x: the in-place operator has written already
+    part[...] = value
 
 
 def _part(array: Tracer, name: str) -> Tracer:

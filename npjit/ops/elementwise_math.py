@@ -18,11 +18,12 @@ LN2 = math.log(2)
 LN10 = math.log(10)
 
 
-def _unary(ufunc: np.ufunc, cost: int, vjp: Callable[..., Any]) -> None:
+def _unary(ufunc: np.ufunc, cost: int, vjp: Callable[..., Any], has_near: bool = False) -> None:
     """A function of one argument, complex too where NumPy has it."""
     call = f"nj_{ufunc.__name__}({{0}})"
+    near = ("nj_is_near({0})", f"nj_near_{ufunc.__name__}({{0}})") if has_near else None
     complex_c = call if "D->D" in ufunc.types else ""
-    elementwise(ufunc, call, complex_c=complex_c, cost=cost, vjp=vjp)
+    elementwise(ufunc, call, complex_c=complex_c, near=near, cost=cost, vjp=vjp)
 
 
 # ---------------------------------------------------------------- exponentials and logarithms
@@ -56,8 +57,9 @@ elementwise(np.logaddexp2, "nj_logaddexp2({0}, {1})", cost=24, vjp=_logaddexp2_v
 
 # ---------------------------------------------------------------- trigonometry
 
-_unary(np.sin, 12, lambda g, y, x: [scaled(g, np.cos(x))])
-_unary(np.cos, 12, lambda g, y, x: [scaled(-g, np.sin(x))])
+# a sine and a cosine of one value share the reduction of its turns
+_unary(np.sin, 12, lambda g, y, x: [scaled(g, np.cos(x))], has_near=True)
+_unary(np.cos, 12, lambda g, y, x: [scaled(-g, np.sin(x))], has_near=True)
 _unary(np.tan, 16, lambda g, y, x: [scaled(g, 1 + y * y)])
 _unary(np.sinh, 14, lambda g, y, x: [scaled(g, np.cosh(x))])
 _unary(np.cosh, 14, lambda g, y, x: [scaled(g, np.sinh(x))])

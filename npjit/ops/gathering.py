@@ -48,12 +48,15 @@ class Address:
 
 def resolve(array: Tracer, key: Any) -> Address:
     """The address of a key that holds index arrays."""
-    keys = _spread(list(key) if isinstance(key, tuple) else [key])
+    keys, extents = _spread(list(key) if isinstance(key, tuple) else [key])
     basic = [k if is_basic(k) else slice(None) for k in keys]
     view = parse(array.block, array.raw_shape, tuple(basic))
     assert view is not None
     target = array.through(view)
     dims, apart = _index_axes(keys, array.ndim)
+    for d, n in zip(dims, extents, strict=True):
+        if n is not None and not array.block.sizes.decide_eq(target.raw_shape[d], n):
+            raise IndexError("boolean index did not match indexed array")
     arrays = [k for k in keys if not is_basic(k)]
     indices = _joined(array.block, arrays, [target.raw_shape[d] for d in dims])
     place = 0 if apart else dims[0]
@@ -122,23 +125,27 @@ def store(cell: Cell, op: Op, value: Node, params: Gather, indices: tuple[Node, 
 # ---------------------------------------------------------------- keys
 
 
-def _spread(keys: list[Any]) -> list[Any]:
-    """The keys with known masks as index arrays, one for each of the mask's axes."""
+def _spread(keys: list[Any]) -> tuple[list[Any], list[int | None]]:
+    """The keys with known masks as index arrays, one for each of the mask's axes; and for each
+    index array the extent that its axis must have, None for any.
+    """
     found: list[Any] = []
+    extents: list[int | None] = []
     for k in keys:
-        if is_basic(k) or type(k) is Tracer:
+        if is_basic(k):
             found.append(k)
             continue
-        value = _listed(k)
-        if type(value) is Tracer:
-            found.append(value)
-        elif value.dtype == np.bool_:
+        value = k if type(k) is Tracer else _listed(k)
+        if type(value) is not Tracer and value.dtype == np.bool_:
             found += list(np.nonzero(value))
-        elif value.dtype.kind in "iu":
+            extents += value.shape
+            continue
+        extents.append(None)
+        if type(value) is Tracer or value.dtype.kind in "iu":
             found.append(value)
         else:
             raise IndexError("arrays used as indices must be of integer (or boolean) type")
-    return found
+    return found, extents
 
 
 def _listed(key: Any) -> Any:

@@ -24,6 +24,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 METHODS: dict[str, Callable[..., Any]] = {}
 # array attributes: name -> function of the traced array
 ATTRIBUTES: dict[str, Callable[..., Any]] = {}
+SETTERS: dict[str, Callable[..., Any]] = {}
 
 Vjp = Callable[..., Any]
 
@@ -46,6 +47,7 @@ def elementwise(
     *,
     name: str = "",
     complex_c: str | tuple[str, str] | Callable[..., Any] = "",
+    near: tuple[str, str] | None = None,
     vjp: Vjp | None = None,
     flat: bool = False,
     cost: int = 1,
@@ -69,6 +71,7 @@ def elementwise(
             evaluate,
             c=c,
             complex_c=complex_c,
+            near=near,
             cost=cost,
             vjp=vjp,
             flat=flat,
@@ -144,6 +147,16 @@ def attribute(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
     def enter(traced: Callable[..., Any]) -> Callable[..., Any]:
         ATTRIBUTES[name] = traced
+        return traced
+
+    return enter
+
+
+def setter(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a traced function for stores into an array attribute."""
+
+    def enter(traced: Callable[..., Any]) -> Callable[..., Any]:
+        SETTERS[name] = traced
         return traced
 
     return enter

@@ -401,15 +401,6 @@ def flatnonzero(a: Any) -> Selected:
     return nonzero(ravel(as_array(find_block(a), a)))[0]
 
 
-@function(np.putmask)
-def putmask(a: Any, mask: Any, values: Any) -> None:
-    """np.putmask with one value."""
-    array = as_array(find_block(a, mask, values), a)
-    if as_node(array.block, values).shape:
-        raise NotCaptured("np.putmask with several values")
-    array[as_array(array.block, mask).astype(bool)] = values
-
-
 @function(np.extract)
 def extract(condition: Any, arr: Any) -> Selected:
     """np.extract."""

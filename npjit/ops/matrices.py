@@ -14,9 +14,10 @@ from npjit.ops.kinds import function
 from npjit.ops.movement import diagonal, ravel
 from npjit.ops.operands import as_array, find_block, is_set, many_axes, one_axis
 from npjit.ops.pad import zero_padded
+from npjit.ops.settings import require_usual
 from npjit.ops.statistics import root, squared_size
 from npjit.ops.symint import size_of
-from npjit.ops.tracer import Tracer, as_node, fresh
+from npjit.ops.tracer import Tracer, fresh
 
 # ---------------------------------------------------------------- diagonals and triangles
 
@@ -45,18 +46,6 @@ def diagflat(v: Any, k: Any = 0) -> Tracer:
     return diag(ravel(as_array(find_block(v), v)), k)
 
 
-@function(np.fill_diagonal)
-def fill_diagonal(a: Any, val: Any, wrap: Any = False) -> None:
-    """np.fill_diagonal of a matrix with a number."""
-    array = as_array(find_block(a, val), a)
-    node = as_node(array.block, val)
-    if array.ndim != 2 or wrap or node.shape:
-        raise NotCaptured("np.fill_diagonal of this kind")
-    block = array.block
-    rows, columns = (counting(block, n) for n in array.raw_shape)
-    array.write(np.where(rows[:, None] == columns, fresh(block, node), array).node)
-
-
 def _triangle(array: Tracer, k: Any) -> Tracer:
     return tri(array.block, *array.shape[-2:], k=k, dtype=bool)
 
@@ -64,6 +53,7 @@ def _triangle(array: Tracer, k: Any) -> Tracer:
 @function(np.tril)
 def tril(m: Any, k: Any = 0) -> Tracer:
     """np.tril."""
+    require_usual({"k": k})
     array = as_array(find_block(m), m)
     return np.where(_triangle(array, k), array, array.dtype.type(0))
 
@@ -71,6 +61,7 @@ def tril(m: Any, k: Any = 0) -> Tracer:
 @function(np.triu)
 def triu(m: Any, k: Any = 0) -> Tracer:
     """np.triu."""
+    require_usual({"k": k})
     array = as_array(find_block(m), m)
     return np.where(_triangle(array, k - 1), array.dtype.type(0), array)
 

@@ -29,7 +29,8 @@ from npjit.ops.sharing import (
     share_reshaped,
     share_unwritten,
 )
-from npjit.ops.tracer import Tracer, fresh, plain_size
+from npjit.ops.symint import is_int, size_of
+from npjit.ops.tracer import Tracer, fresh
 
 # ---------------------------------------------------------------- reshape
 
@@ -45,8 +46,8 @@ def read_shape(shape: Any) -> tuple[Size, ...]:
 
 def _extent(n: Any) -> Size:
     # a traced number is asked for its value, which only other single numbers can decide
-    size: Size = plain_size(n if isinstance(n, int) else operator.index(n))
-    return size
+    number = n if isinstance(n, int) else operator.index(n)
+    return size_of(number) if is_int(number) else int(number)
 
 
 def complete_shape(block: Block, old: Shape, new: Shape) -> Shape:

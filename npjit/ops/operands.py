@@ -11,6 +11,7 @@ import numpy as np
 from npjit.core.graph import Block, Node, Weight
 from npjit.ops import build
 from npjit.ops.errors import NotCaptured
+from npjit.ops.settings import require_usual
 from npjit.ops.tracer import Tracer, as_node, fresh, is_traced
 
 try:
@@ -107,6 +108,7 @@ def is_set(flag: Any) -> bool:
 
 def dtype_of(value: Any) -> np.dtype[Any] | None:
     """A dtype argument, None kept."""
+    require_usual({"dtype": value})
     return None if value is None else build.require_known(np.dtype(value))
 
 

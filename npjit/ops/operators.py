@@ -15,16 +15,8 @@ from npjit.core.op import Kind
 from npjit.ops import build, kinds, python_int
 from npjit.ops.errors import NotCaptured
 from npjit.ops.symint import SymInt
-from npjit.ops.tracer import (
-    Tracer,
-    apply_ufunc,
-    as_node,
-    call_ufunc,
-    fresh,
-    guarded,
-    is_traced,
-    takes_over,
-)
+from npjit.ops.tracer import Tracer, as_node, fresh, guarded, is_traced, takes_over
+from npjit.ops.ufunc_calls import apply_ufunc, call_ufunc
 
 
 def _python_result(block: Block, node: Node) -> Tracer:

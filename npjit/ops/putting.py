@@ -18,18 +18,32 @@ from npjit.ops.gathering import Address, gather, in_range, put, set_at
 from npjit.ops.indexing import is_basic
 from npjit.ops.kinds import function
 from npjit.ops.movement import ravel
-from npjit.ops.operands import as_array, find_block, one_axis
+from npjit.ops.operands import as_array, find_block, has_traced, one_axis
 from npjit.ops.scatter import (
+    REPEATED,
     SCATTER_ADD,
     SCATTER_LAST,
     SCATTER_MAXIMUM,
     SCATTER_MINIMUM,
     SCATTER_MULTIPLY,
 )
-from npjit.ops.symint import size_of
+from npjit.ops.symint import is_int, size_of
 from npjit.ops.tracer import Tracer, as_node, fresh
 
 # ---------------------------------------------------------------- take
+
+
+def _positions(block: Block, indices: Any) -> Any:
+    """Indices as numbers, also where they are bools: np.take knows no masks."""
+    if is_int(indices):
+        return indices
+    if type(indices) is not Tracer and not has_traced(indices):
+        indices = np.asarray(indices)
+    elif type(indices) is not Tracer:
+        indices = as_array(block, indices)
+    if indices.dtype.kind not in "biu":
+        raise TypeError("np.take takes integers")
+    return indices.astype(np.int64) if indices.dtype == np.bool_ else indices
 
 
 @function(np.take, "take")
@@ -38,6 +52,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "r
     if out is not None:
         raise NotCaptured("np.take with out=")
     array = as_array(find_block(a, indices), a)
+    indices = _positions(array.block, indices)
     if axis is None:
         array, place = ravel(array), 0
     else:
@@ -166,6 +181,10 @@ for _ufunc, _row in (
     (np.maximum, SCATTER_MAXIMUM),
     (np.minimum, SCATTER_MINIMUM),
 ):
+    function((_ufunc, "at"))(_at(_ufunc, _row))
+
+
+for _ufunc, _row in REPEATED.items():
     function((_ufunc, "at"))(_at(_ufunc, _row))
 
 

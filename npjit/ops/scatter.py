@@ -74,3 +74,24 @@ SCATTER_ADD = _scatter("add", "add", _at(np.add), "sum")
 SCATTER_MULTIPLY = _scatter("multiply", "multiply", _at(np.multiply), "product")
 SCATTER_MAXIMUM = _scatter("maximum", "maximum", _at(np.maximum), "max")
 SCATTER_MINIMUM = _scatter("minimum", "minimum", _at(np.minimum), "min")
+
+# NumPy itself computes these
+REPEATED = {
+    ufunc: row(Op(f"scatter_{ufunc.__name__}", Kind.SCATTER, _scattered(_at(ufunc))))
+    for ufunc in (
+        np.divide,
+        np.floor_divide,
+        np.remainder,
+        np.power,
+        np.bitwise_and,
+        np.bitwise_or,
+        np.bitwise_xor,
+        np.left_shift,
+        np.right_shift,
+        np.logical_and,
+        np.logical_or,
+        np.fmax,
+        np.fmin,
+        np.hypot,
+    )
+}

@@ -1,6 +1,6 @@
-"""Keyword arguments that say how NumPy's functions work: order, dtype, keepdims, ...
+"""Arguments that say how NumPy's functions work: order, dtype, keepdims, ...
 
-In: the keyword arguments of a traced call. Out: nothing, or NotCaptured for a value that is not
+In: the arguments of a traced call. Out: nothing, or NotCaptured for a value that is not
 one of the usual ones. Then NumPy runs the call, and takes the value or raises its own error:
 
     require_usual({"axis": 0, "keepdims": "yes"})    # NotCaptured: keepdims='yes'
@@ -8,13 +8,30 @@ one of the usual ones. Then NumPy runs the call, and takes the value or raises i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+import types
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from npjit.ops.errors import NotCaptured
 from npjit.ops.symint import SymInt
+
+
+def require_usual_call(call: Callable[..., Any], args: Sequence[Any], named: Any) -> None:
+    """Refuse such values in a call of a function, whose parameters are named as NumPy's."""
+    require_usual(named)
+    code = getattr(call, "__code__", None)
+    if code is not None:
+        require_usual({name: args[i] for i, name in _places(code) if i < len(args)})
+
+
+@functools.cache
+def _places(code: types.CodeType) -> list[tuple[int, str]]:
+    """Positions and names of the parameters that are settings."""
+    names = code.co_varnames[: code.co_argcount]
+    return [(i, name) for i, name in enumerate(names) if name in _USUAL]
 
 
 def require_usual(settings: Mapping[str, Any]) -> None:

@@ -1,5 +1,5 @@
-"""Arrays that share memory in ways that a View cannot say: reshapes of a whole array, and parts of
-complex numbers.
+"""Arrays that share memory in ways that a View cannot say: reshapes of a whole array, and the real
+or imaginary parts of complex numbers.
 
 `share_reshaped` gives a traced array the same storage under another shape, as `ndarray.reshape`
 does when the array is C-contiguous. Where tracing cannot tell whether NumPy would share or copy,
@@ -69,9 +69,52 @@ class Reshaped(Cell):
         self.base.write(None, build.reshape(block, value, self.base.node.shape))
 
 
+class Part(Cell):
+    """The real or the imaginary parts of what complex storage holds (`name` says which)."""
+
+    __slots__ = ("base", "name")
+
+    def __init__(self, base: Cell, name: str) -> None:
+        base.children.append(ref(self))
+        self.block = base.block
+        self.base = base
+        self.name = name
+        self.origin = base.origin
+        self.argument = base.argument
+        self.children = []
+        self.parents = []
+
+    @property
+    def node(self) -> Node:  # type: ignore[override]
+        return self._part(self.base.node, self.name)
+
+    @property
+    def type(self) -> TensorType:
+        base = self.base.type
+        return TensorType(base.shape, base.dtype.type(0).real.dtype)
+
+    def _part(self, node: Node, name: str) -> Node:
+        return build.apply(self.block, kinds.ROWS[name], [node], self.type.dtype)
+
+    def is_followed(self) -> bool:
+        """What is written to the base is seen here."""
+        return True
+
+    def write(self, view: View | None, value: Node) -> None:
+        """As Cell.write: the base keeps its other parts."""
+        block, node = self.block, self.base.node
+        node = build.view(block, node, view) if view is not None else node
+        other = self._part(node, "imag" if self.name == "real" else "real")
+        parts = [value, other] if self.name == "real" else [other, value]
+        made = build.apply(block, kinds.ROWS["from_parts"], parts, node.dtype)
+        self.base.write(view, made)
+
+
 def root_of(cell: Cell) -> Cell:
     """The cell whose versions hold this one's contents."""
-    return cell.base if isinstance(cell, Reshaped) else cell
+    while isinstance(cell, (Reshaped, Part)):
+        cell = cell.base
+    return cell
 
 
 def family_of(cell: Cell) -> set[Cell]:

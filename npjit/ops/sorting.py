@@ -127,6 +127,8 @@ def sort_method(
     a: Tracer, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
 ) -> None:
     """ndarray.sort, in place."""
+    if axis is None:
+        raise TypeError("ndarray.sort takes an axis")
     a.write(sort(a, axis, kind, order, stable=stable).node)
 
 
@@ -134,14 +136,17 @@ def sort_method(
 def sort_complex(a: Any) -> Tracer:
     """np.sort_complex."""
     made = sort(a)
-    wide = np.result_type(made.dtype, np.complex64)
-    single = made.dtype.kind in "biu" and made.dtype.itemsize <= 2
-    return made.astype(np.complex64 if single else wide)
+    if made.dtype.kind == "c":
+        return made
+    small = made.dtype.kind in "iu" and made.dtype.itemsize <= 2
+    return made.astype(np.complex64 if small else np.complex128)
 
 
 def _plain(kth: Any) -> tuple[int, ...]:
     """Places to partition by, as plain numbers."""
     items = kth if isinstance(kth, (tuple, list, np.ndarray)) else (kth,)
+    if any(type(k) in (bool, np.bool_) for k in items):
+        raise ValueError("Booleans unacceptable as partition index")
     return tuple(operator.index(k) for k in items)
 
 
@@ -179,6 +184,8 @@ def partition_method(
     a: Tracer, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
 ) -> None:
     """ndarray.partition, in place."""
+    if axis is None:
+        raise TypeError("ndarray.partition takes an axis")
     a.write(partition(a, kth, axis, kind, order).node)
 
 

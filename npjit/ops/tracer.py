@@ -21,8 +21,8 @@ from npjit.core.view import View
 from npjit.ops import build, indexing, kinds
 from npjit.ops.cell import Cell
 from npjit.ops.errors import NotCaptured, active_trace, name_of
-from npjit.ops.settings import require_usual
-from npjit.ops.symint import SymInt, is_int, size_of, wrap
+from npjit.ops.settings import require_usual_call
+from npjit.ops.symint import SymInt, wrap
 
 PYTHON_TYPES = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
@@ -116,6 +116,8 @@ class Tracer:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if any(takes_over(v) for v in inputs):
             return NotImplemented
+        from npjit.ops.ufunc_calls import apply_ufunc
+
         return guarded(apply_ufunc, self.block, ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -138,6 +140,15 @@ class Tracer:
         if method is None:
             raise NotCaptured(f"the array method .{name} is not compiled", where_called())
         return lambda *args, **kwargs: self._like(guarded(method, self, *args, **kwargs))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in Tracer.__slots__:
+            object.__setattr__(self, name, value)
+            return
+        setter = kinds.SETTERS.get(name)
+        if setter is None or self.weight is not Weight.ARRAY:
+            raise NotCaptured(f"a store into .{name} of an array", where_called())
+        guarded(setter, self, value)
 
     def _like(self, result: Any) -> Any:
         """What a scalar's method gives: 0-d results are scalars again."""
@@ -350,7 +361,7 @@ def guarded(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             block.where = where
             break
     try:
-        require_usual(kwargs)
+        require_usual_call(call, args, kwargs)
         return call(*args, **kwargs)
     except NotCaptured as e:
         if not e.where:
@@ -360,75 +371,3 @@ def guarded(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if active_trace() is None:
             raise
         raise NotCaptured(f"{type(e).__name__}: {e}", where) from e
-
-
-def call_ufunc(ufunc: np.ufunc, *inputs: Any, **kwargs: Any) -> Any:
-    """A ufunc call on values of which at least one is traced."""
-    block = next(v.block for v in inputs if is_traced(v))
-    return guarded(apply_ufunc, block, ufunc, "__call__", inputs, kwargs)
-
-
-def apply_ufunc(block: Block, ufunc: np.ufunc, method: str, inputs: Any, kwargs: Any) -> Any:
-    require_usual(kwargs)
-    if method != "__call__":
-        found = kinds.FUNCTIONS.get((ufunc, method))
-        if found is None:
-            raise NotCaptured(f"{name_of(ufunc)}.{method} is not compiled")
-        return found(*inputs, **kwargs)
-    out = kwargs.pop("out", None)
-    where = kwargs.pop("where", True)
-    dtype = kwargs.pop("dtype", None)
-    casting = kwargs.pop("casting", "same_kind")
-    for name in ("order", "subok"):
-        kwargs.pop(name, None)
-    if kwargs or casting != "same_kind" or not all(is_traced(v) for v in _outs(out)):
-        raise NotCaptured(f"{name_of(ufunc)} with these keyword arguments")
-    handler = kinds.FUNCTIONS.get(ufunc)
-    if handler is not None:
-        if dtype is not None:
-            raise NotCaptured(f"{name_of(ufunc)} with dtype=")
-        result = handler(*inputs)
-    else:
-        nodes = [as_node(block, v) for v in inputs]
-        result = call_row(block, ufunc, nodes, dtype)
-    return _deliver(block, result, out, where)
-
-
-def call_row(block: Block, ufunc: np.ufunc, nodes: list[Node], dtype: Any = None) -> Tracer:
-    """The ufunc's row on nodes; `dtype` asks for that result, as NumPy's dtype= does."""
-    op = kinds.UFUNCS.get(ufunc)
-    if op is None:
-        raise NotCaptured(f"{name_of(ufunc)} is not compiled")
-    return fresh(block, build.ufunc(block, op, ufunc, nodes, dtype))
-
-
-def _outs(out: Any) -> tuple[Any, ...]:
-    return () if out is None else tuple(o for o in out if o is not None)
-
-
-def _deliver(block: Block, result: Any, out: Any, where: Any) -> Any:
-    """Put a result where `out` and `where` say."""
-    if out is None or out == (None,):
-        if where is not True:
-            raise NotCaptured("where= without out= leaves elements uninitialised")
-        return result
-    if isinstance(result, tuple):
-        raise NotCaptured("out= of a ufunc with several results")
-    (target,) = out
-    value = result.node
-    if where is not True:
-        mask = as_node(block, where)
-        if not np.can_cast(value.dtype, target.dtype, "same_kind"):
-            raise TypeError("Cannot cast ufunc output")
-        value = build.select(block, mask, build.cast(block, value, target.dtype), target.node)
-    if len(value.shape) > target.ndim:
-        raise ValueError("non-broadcastable output operand")
-    target.write(value, "same_kind")
-    return target
-
-
-def plain_size(value: Any) -> Any:
-    """A size given by the user (int, SymInt, NumPy integer) as a size expression."""
-    if is_int(value):
-        return size_of(value)
-    return int(value)

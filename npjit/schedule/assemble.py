@@ -30,7 +30,7 @@ def schedule(graph: Graph, layouts: Sequence[Layout], strips: bool = True) -> Pl
     """The plan of a graph whose array inputs have these layouts; `strips`: for caches, not for the
     many threads of a GPU."""
     graph = cut_in_strips(settle(graph)) if strips else settle(graph)
-    shared = Shared(registers=has_control(graph))
+    shared = Shared(has_control(graph), graph.guards)
     scope = Scope(graph, layouts, shared)
     steps = scope.steps([Place("input", k) for k in range(len(graph.inputs))], 0)
     inputs = _inputs(scope)

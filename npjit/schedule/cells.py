@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from npjit.core.assume import Assumptions
 from npjit.core.graph import Graph, Node
 from npjit.core.op import CONTROL, Kind, Op
 from npjit.core.view import identity
@@ -40,7 +41,10 @@ class NotScheduled(Exception):
 
 @dataclass
 class Program:
-    """Nodes in program order and what is known of their storage; see the module's docstring."""
+    """Nodes in program order and what is known of their storage; see the module's docstring.
+    `known` is what is known of sizes."""
+
+    known: Assumptions = field(default_factory=Assumptions)
 
     nodes: list[Node] = field(default_factory=list)
     position: dict[Node, int] = field(default_factory=dict)
@@ -63,9 +67,10 @@ class Program:
         return Node(COPY, (n,), identity(n.shape), n.type, n.where)
 
 
-def read_program(graph: Graph) -> Program:
+def read_program(graph: Graph, known: Assumptions | None = None) -> Program:
     """The graph's nodes, storage and outputs."""
-    program = Program(nodes=list(graph.nodes), rows=row_axes(graph))
+    known = known or Assumptions()
+    program = Program(known=known, nodes=list(graph.nodes), rows=row_axes(graph))
     for n in graph.nodes:
         _add_version(program, n)
     _write_back(graph, program)

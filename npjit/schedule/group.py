@@ -14,15 +14,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from npjit.core.assume import Assumptions
 from npjit.core.graph import Node
 from npjit.core.size import Shape, Size
 from npjit.schedule.index import Index
 
 
 class Labels:
-    """Extents of all axes, and which labels have become equal."""
+    """Extents of all axes, which labels have become equal, and what is known of sizes."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Assumptions) -> None:
+        self.known = known
         self.extents: list[Size] = []
         self._parents: list[int] = []
 

@@ -93,7 +93,8 @@ def lie_apart(labels: Labels, a: Index, b: Index) -> bool:
         first, second = _range(labels, s), _range(labels, t)
         if first is None or second is None:
             continue
-        if _below(first[1], second[0]) or _below(second[1], first[0]):
+        lt = labels.known.lt
+        if lt(first[1], second[0]) or lt(second[1], first[0]):
             return True
     return False
 
@@ -111,8 +112,3 @@ def _range(labels: Labels, span: Span) -> tuple[Size, Size] | None:
         else:
             return None
     return low, high
-
-
-def _below(a: Size, b: Size) -> bool:
-    low, _ = bounds(b - a)
-    return low is not None and low > 0

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from npjit.core.assume import Assumptions, Guard
 from npjit.core.control import Cond, Loop, While
 from npjit.core.graph import Graph, Node
 from npjit.core.layout import Layout
@@ -41,9 +42,11 @@ from npjit.schedule.storage import Storage
 
 @dataclass
 class Shared:
-    """What all scopes of a plan have in common. `registers`: single elements live in variables."""
+    """What all scopes of a plan have in common. `registers`: single elements live in variables.
+    `guards` hold for every call."""
 
     registers: bool = False
+    guards: Sequence[Guard] = ()
     kernels: dict[Kernel, int] = field(default_factory=dict)
     locals: list[DType] = field(default_factory=list)
     refusals: dict[str, None] = field(default_factory=dict)
@@ -84,14 +87,16 @@ class Scope:
         self.storage = storage
         self.shared = shared
         self.inner = strides is not None
-        self.program = read_program(graph)
-        storage.program = self.program
-        self.fusion = fuse(self.program, storage.strides)
-        shared.refusals.update(dict.fromkeys(self.fusion.refusals))
         self.ranges = dict(ranges or {})
         for n in graph.nodes:
             if isinstance(n.params, Bind):
                 self.ranges[n.params.var] = (n.params.least, n.params.greatest)
+        known = Assumptions.given(shared.guards)
+        known.ranges = self.ranges
+        self.program = read_program(graph, known)
+        storage.program = self.program
+        self.fusion = fuse(self.program, storage.strides)
+        shared.refusals.update(dict.fromkeys(self.fusion.refusals))
         self.uses: list[Use] = []
         self.parts: list[Part] = []
         for group in self.fusion.groups:

@@ -38,7 +38,7 @@ class Walk:
     def __init__(self, program: Program, strides_of: StridesOf) -> None:
         self.program = program
         self.strides_of = strides_of
-        self.labels = Labels()
+        self.labels = Labels(program.known)
         self.groups: list[Group] = []
         self.needs: dict[Node, list[tuple[Group, Index]]] = defaultdict(list)
         self.home: dict[Node, Group] = {}

@@ -46,6 +46,9 @@ class Array:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return self._values.__array_interface__
 
+    def __getitem__(self, where: Any) -> Array:
+        return Array(self._values[where], self.data.owner)
+
     def get(self) -> np.ndarray:
         return self._values.copy(order="K")
 

@@ -51,6 +51,7 @@ def arguments(dtype: str, rows: int, columns: int) -> Any:
     return normal(dtype, rows, columns), normal(dtype, columns), normal(dtype, rows)
 
 
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:invalid value")
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_products_from_both_sides(cupy: Any, dtype: str) -> None:
     jitted = npjit.jit(both, fullgraph=True)
@@ -112,3 +113,25 @@ def test_what_needs_other_rows_is_not_joined(cupy: Any, function: Any) -> None:
     assert "_rows(" not in text(cupy, function, x, w)
     got = npjit.jit(function, fullgraph=True)(cupy.asarray(x.copy()), cupy.asarray(w))
     np.testing.assert_allclose(got.get(), function(x, w), rtol=1e-12, atol=1e-12)
+
+
+def descent(x, y, w):
+    for _ in range(30):
+        z = x @ w
+        w = w - 0.001 * (x.T @ (np.tanh(z) - y))
+    return w
+
+
+def inside_a_loop(x, w):
+    for _ in range(40):
+        w = w * 0.5 + 1
+    z = x @ w
+    return x.T @ z, w
+
+
+def test_in_and_behind_loops(cupy: Any) -> None:
+    x, w, y = arguments("f8", 40, 20)
+    got = npjit.jit(descent, fullgraph=True)(*map(cupy.asarray, (x, y, w)))
+    np.testing.assert_allclose(got.get(), descent(x, y, w), rtol=1e-12)
+    assert "_rows(" in text(cupy, descent, x, y, w)
+    check(cupy, npjit.jit(inside_a_loop, fullgraph=True), inside_a_loop, x, w)

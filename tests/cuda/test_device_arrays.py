@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import npjit
+from npjit.backends import cuda as backend
 from tests.cuda import fake_cupy
 
 
@@ -122,6 +126,8 @@ def chosen(x):
 
 def test_gradients_along_a_path_that_values_choose(cupy: Any) -> None:
     gradient = npjit.grad(chosen)
+    with pytest.warns(npjit.NpjitWarning, match="hash of a traced value"):
+        gradient(cupy.asarray(np.ones(3)))
     for x in (np.arange(1.0, 30), -np.arange(1.0, 30)):
         got = gradient(cupy.asarray(x))
         np.testing.assert_allclose(got.get(), gradient(x), rtol=1e-14)
@@ -215,3 +221,78 @@ def test_several_devices(cupy: Any) -> None:
     # each device has its own version
     assert f.cache_info()["compiled"] == 2
     assert "on GPU 1" in str(f.explain(y, y))
+
+
+@pytest.mark.skipif(find_spec("cupy") is not None, reason="CuPy is there")
+def test_without_cupy_the_error_says_what_to_install() -> None:
+    f = npjit.jit(curve, device="cuda")
+    with pytest.raises(ImportError, match=r"npjit\[cuda12\] or npjit\[cuda13\]"):
+        f(np.ones(20), 2.0)
+
+
+class Short(Exception):
+    """In the place of CuPy's OutOfMemoryError."""
+
+
+def test_short_memory_is_freed_once_and_then_reported() -> None:
+    device: Any = object.__new__(backend.CupyDevice)
+    freed: list[str] = []
+    pool = SimpleNamespace(
+        free_all_blocks=lambda: freed.append("pool"), used_bytes=lambda: 6_000_000
+    )
+    cuda = SimpleNamespace(
+        memory=SimpleNamespace(OutOfMemoryError=Short),
+        runtime=SimpleNamespace(memGetInfo=lambda: (1_000, 9_000_000)),
+    )
+    device.number = 3
+    device.cupy = SimpleNamespace(cuda=cuda, get_default_memory_pool=lambda: pool)
+    device.room = [SimpleNamespace(release=lambda: freed.append("kept"))]
+    answers: list[Any] = [Short(), SimpleNamespace(ptr=64)]
+
+    def memory(size: int) -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, Short):
+            raise answer
+        return answer
+
+    device.memory = memory
+    assert device.allocate(0) == (None, 0)
+    assert device.allocate(5000)[1] == 64 and freed == ["kept", "pool"]
+    answers += [Short(), Short()]
+    message = r"GPU 3 has no 5,000 bytes for inter.*: 1,000 of 9,000,000 .* free.* 6,000,000"
+    with pytest.raises(MemoryError, match=message):
+        device.allocate(5000)
+    assert not answers
+
+
+def test_views_and_other_kinds_have_versions_of_their_own(cupy: Any) -> None:
+    x = np.arange(480.0).reshape(12, 40)
+    f = npjit.jit(lambda a: a * 2 + a.sum(axis=0), fullgraph=True)
+    on_gpu = cupy.asarray(x)
+    views = [np.s_[:], np.s_[::2], np.s_[:, ::-1], np.s_[3:9, 5:30:4], np.s_[2]]
+    for where in views:
+        for _ in range(2):
+            want = x[where] * 2 + x[where].sum(axis=0)
+            np.testing.assert_array_equal(f(on_gpu[where]).get(), want)
+    single = cupy.asarray(x.astype("f4"))
+    assert f(single).dtype == "f4"
+    info = f.cache_info()
+    assert info["whole"] == 2 * len(views) + 1 and 4 <= info["compiled"] <= len(views) + 1
+
+
+def shift(a, b):
+    a[1:] = b[:-1] + 1
+
+
+def test_arguments_that_overlap_are_found(cupy: Any) -> None:
+    x = np.arange(40.0)
+    f = npjit.jit(shift)
+    a, b = cupy.asarray(x), cupy.asarray(x)
+    f(a, b)
+    np.testing.assert_array_equal(a.get()[1:], x[:-1] + 1)
+    assert f.cache_info()["whole"] == 1
+    with pytest.warns(npjit.NpjitWarning, match="overlap in memory"):
+        # the fake's arrays cannot be written by the function itself
+        with contextlib.suppress(TypeError):
+            f(a[1:], a[:-1])
+    assert f.cache_info()["whole"] == 1

@@ -136,6 +136,34 @@ def test_a_call_like_the_last_changes_nothing_in_the_graph(cupy: Any) -> None:
     assert driver_double.log == ["run graph"]
 
 
+def test_memory_in_use_is_not_another_calls(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def product(x, y):
+        return (np.tanh(x @ y) @ y + x,)
+
+    x, y = normal(40, 40), normal(40, 40) / 7
+    multiplier = cupy.device.multiplier
+    inside: list[Any] = []
+
+    def between(*given: Any) -> Any:
+        multiply = multiplier(*given)
+
+        def run(*addresses: int) -> None:
+            multiply(*addresses)
+            if not inside:
+                # another call, as of a thread, while this one's values wait in memory
+                inside.append(True)
+                check(cupy, f, product, y, x)
+
+        return run
+
+    monkeypatch.setattr(cupy.device, "multiplier", between)
+    f = npjit.jit(product, fullgraph=True, mode="reduce-overhead")
+    for _ in range(3):
+        check(cupy, f, product, x, y)
+        assert inside
+        inside.clear()
+
+
 def smooth(x, n):
     for _ in range(n):
         x = 0.5 * (np.roll(x, 1) + x)

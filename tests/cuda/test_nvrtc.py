@@ -19,7 +19,8 @@ MOST_SHARED = 80_000
 
 
 def lowered(cupy: Any, function: Any, *args: Any) -> str:
-    return npjit.jit(function).lower(*map(cupy.asarray, args)).as_text("cuda")
+    jitted = function if hasattr(function, "lower") else npjit.jit(function)
+    return jitted.lower(*map(cupy.asarray, args)).as_text("cuda")
 
 
 @needs_nvrtc
@@ -38,6 +39,18 @@ def lowered(cupy: Any, function: Any, *args: Any) -> str:
         (workloads.transpose_add, [(90, 90), (90, 90)], "k0<i32, 4, 0x124ull, 0x124ull>"),
         (workloads.column_sum, [(300, 300)], "k0_0<i32, 4, 0x24ull, 8>"),
         (workloads.total, [(5000,)], "k0_0<i32, 4, 0x4ull, 256>"),
+        (workloads.nbody, [(60, 3), (60,)], "k2_partners<i32, 1, 0, 4>"),
+        (workloads.jacobi, [(90, 90)], "k1<i32, 2, 0x1bull, 4>"),
+        (
+            npjit.grad(workloads.layer_norm_loss, argnums=(0, 1, 2)),
+            [(20, 500), (500,), (500,), (20, 500)],
+            "k2_rows<i32, 4, 0x4924ull, 128, 2, nj_exact>",
+        ),
+        (
+            npjit.grad(workloads.logistic_loss),
+            [(100,), (500, 100), (500,)],
+            "k1_rows<i32, 4, 0x24ull, 8, 4, nj_skewed>",
+        ),
     ],
 )
 def test_nothing_spills(

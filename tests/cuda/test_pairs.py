@@ -88,3 +88,27 @@ def test_gradients_of_pairs(cupy: Any) -> None:
     gradient = npjit.grad(lambda x, y: density(x, y).max(), argnums=(0, 1))
     for got, want in zip(gradient(cupy.asarray(x), cupy.asarray(y)), gradient(x, y), strict=True):
         np.testing.assert_allclose(got.get(), want, rtol=1e-12, atol=1e-12)
+
+
+def moved(x, m):
+    w = 1 / (1 + np.abs(x[:, None] - x[None, :]))
+    x[:] = (w * m[None, :]).sum(axis=1)
+    return x
+
+
+def growing(x, m, n):
+    total = np.zeros(3)
+    for k in range(n, n + 30):
+        apart = x[:k, None, :] - x[None, :k, :]
+        w = 1 / ((apart * apart).sum(axis=-1) + 1)
+        total = total + (apart * (w * m[None, :k])[:, :, None]).sum(axis=1)[0]
+    return total
+
+
+def test_rows_in_place_and_pairs_that_grow(cupy: Any) -> None:
+    x, m = normal("f8", 70, 3), np.abs(normal("f8", 70))
+    given, want = cupy.asarray(x[:, 0].copy()), x[:, 0].copy()
+    npjit.jit(moved, fullgraph=True)(given, cupy.asarray(m))
+    np.testing.assert_allclose(given.get(), moved(want, m), rtol=1e-12)
+    got = npjit.jit(growing, fullgraph=True)(cupy.asarray(x), cupy.asarray(m), 20)
+    np.testing.assert_allclose(got.get(), growing(x, m, 20), rtol=1e-11, atol=1e-11)

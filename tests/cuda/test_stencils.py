@@ -41,11 +41,11 @@ def along_rows(x):
     return x[:, 2:] - x[:, 1:-1] + x[:, :-2]
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i1", "i4"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i1"])
 def test_two_axes(cupy: Any, dtype: str) -> None:
     for function in (workloads.jacobi, along_rows):
         jitted = npjit.jit(function, fullgraph=True)
-        for shape in ((3, 3), (19, 40), (6, 67), (35, 258)):
+        for shape in ((3, 3), (6, 67), (19, 40)):
             x = normal(dtype, *shape)
             np.testing.assert_allclose(jitted(cupy.asarray(x)).get(), function(x), rtol=1e-12)
         assert has_window(cupy, function, x)

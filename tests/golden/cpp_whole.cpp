@@ -49,8 +49,7 @@ static void k0_p0(void* context, i64 begin, i64 end, int chunk) {
       }
 #pragma omp simd
       for (i64 lane = 0; lane < to1 - at1; ++lane) { step(at1 + lane, lane); }
-#pragma omp simd reduction(+:acc1)
-      for (i64 lane = 0; lane < NJ_STRIP(f64); ++lane) { acc1 += acc1_lanes[lane]; }
+      acc1 += nj_lanes_total(acc1_lanes);
       sum1.push(acc1);
       acc2.push(block2, to1 - from1, (x0) * s1 + from1);
     }

@@ -29,6 +29,7 @@ R          nj_sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh ar
            isnan isinf isfinite signbit (x) -> b1      sign absolute negative positive (x) -> R
            modf_fraction modf_whole frexp_mantissa (x) -> R      frexp_exponent (x) -> i32
            ldexp (R x, i32 or i64 n) -> R              fma(x, y, z) -> R, one rounding
+           near_sin near_cos (f32) -> f32              quicker, where is_near(f32) -> b1 holds
 I          nj_floor_divide remainder fmod power left_shift right_shift gcd lcm maximum minimum
            fmax fmin (x, y) -> I           absolute sign negative square reciprocal (x) -> I
            bitwise_count (x) -> u8         power's exponent must be >= 0 (NumPy raises: a CHECK)

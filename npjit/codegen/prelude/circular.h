@@ -206,3 +206,43 @@ NJ_INLINE f32 nj_arctan(f32 x) { return (f32)nj_arctan((f64)x); }
 
 // without atan2f
 NJ_INLINE f32 nj_arctan2(f32 x, f32 y) { return (f32)nj_arctan2((f64)x, (f64)y); }
+
+// Whether the two below may be used: multiplications that do not round, and not too many turns.
+NJ_INLINE b1 nj_is_near(f32 x) {
+#ifdef __FMA__
+  return __builtin_fabsf(x) < 8192.0f;
+#else
+  return false;
+#endif
+}
+
+struct nj_near_angle {
+  f32 sine, cosine;
+  u32 quadrant;
+};
+
+// In line and shared by the two functions: the quadrant times pi / 2 in three parts of 24 bits, all
+// positive, so that -0.0 stays.
+NJ_INLINE nj_near_angle nj_reduce_near(f32 x) {
+  const f32 shifted = nj_multiply_add(x, 0x1.45f306p-1f, 0x1.8p23f);
+  const f32 q = shifted - 0x1.8p23f;
+  const f32 one = nj_multiply_add(q, -0x1.921fb4p+0f, x);
+  const f32 two = nj_multiply_add(q, -0x1.4442d0p-24f, one);
+  const f32 r = nj_multiply_add(q, -0x1.846988p-48f, two);
+  const f32 z = r * r;
+  const f32 sine = nj_series32(z, 1.0f, -0x1.555552p-3f, 0x1.110bf6p-7f, -0x1.9aae86p-13f);
+  const f32 cosine = nj_series32(z, 1.0f, -0.5f, 0x1.555554p-5f, -0x1.6c12aap-10f, 0x1.9bc2d4p-16f);
+  return nj_near_angle{r * sine, cosine, nj_bits(shifted)};
+}
+
+NJ_INLINE f32 nj_near_sin(f32 x) {
+  const nj_near_angle a = nj_reduce_near(x);
+  const u32 value = nj_bits(nj_select(b1(a.quadrant & 1), a.cosine, a.sine));
+  return nj_from_bits(value ^ (a.quadrant & 2) << 30);
+}
+
+NJ_INLINE f32 nj_near_cos(f32 x) {
+  const nj_near_angle a = nj_reduce_near(x);
+  const u32 value = nj_bits(nj_select(b1(a.quadrant & 1), a.sine, a.cosine));
+  return nj_from_bits(value ^ ((a.quadrant + 1) & 2) << 30);
+}
