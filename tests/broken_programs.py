@@ -307,6 +307,7 @@ def branches_that_differ(x):
 @program(vector)
 def branch_by_item(x):
     i = int(np.argmax(np.abs(x)))
+    LOG.append(i)
     names = {0: "first", len(x) - 1: "last"}
     y = x * 2 + i
     return names.get(i, "middle"), y[i] * y
@@ -437,6 +438,7 @@ def walrus(x):
 def masked_then_sorted(x):
     y = np.sort(x[x > 0] * 2)
     n = len(y)
+    print(n)
     z = y[: n // 2] ** 2 + 1
     return z, n, np.unique(np.round(x)) * 2
 
@@ -453,6 +455,7 @@ def where_and_index(x):
 def unique_counts(labels):
     values, counts = np.unique(labels, return_counts=True)
     p = counts / counts.sum()
+    LOG.append(len(values))
     return -np.sum(p * np.log(p)), values * 2
 
 
@@ -715,6 +718,7 @@ def item_as_key(x):
     best = {}
     for k in range(4):
         key = np.round(x * k).astype(int)[k].item()
+        LOG.append(key)
         best[key] = best.get(key, 0.0) + float(np.sum(x) * k)
     return best
 

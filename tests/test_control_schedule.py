@@ -148,6 +148,31 @@ def test_joined_parts_that_cost_little_are_not_stored() -> None:
     assert plan.arena == 0
 
 
+def test_a_padded_array_is_not_stored_for_its_border() -> None:
+    def f(x: Any) -> Any:
+        y = np.roll(x, -1, axis=1)
+        return y * 2 + x, y[:, -1] * x[:, 1], y[:, 0] + 1
+
+    x = rng.random((20, 30))
+    assert plan_of(f, x).arena == 0
+    for got, want in zip(npjit.jit(f)(x), f(x), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_fluxes_that_are_needed_at_three_places_are_stored_once() -> None:
+    def flow(h: Any, u: Any) -> None:
+        flux = u * 0.5 * (h + np.roll(h, -1, axis=1))
+        h -= flux - np.roll(flux, 1, axis=1)
+
+    h, u = rng.random((20, 30)), rng.random((20, 30))
+    plan = plan_of(flow, h, u)
+    assert count(plan, Launch) == 2
+    want, got = h.copy(), h.copy()
+    flow(want, u)
+    npjit.jit(flow)(got, u)
+    np.testing.assert_allclose(got, want, rtol=1e-13)
+
+
 def test_an_array_is_filled_unless_all_of_it_is_stored_to() -> None:
     def whole(x: Any) -> Any:
         y = np.zeros((2, 20))
@@ -281,3 +306,61 @@ def test_memory_serves_every_trip() -> None:
     assert greatest(8 * n, ranges) == 8 * n
     with pytest.raises(NotScheduled):
         greatest(floordiv(n, at[i] + 1), ranges)
+
+
+def shifted(a: Any) -> None:
+    for _ in range(30):
+        a[:-1] = 0.5 * (a[:-1] + a[1:])
+
+
+def shifted_back(a: Any) -> None:
+    for _ in range(30):
+        a[1:] = 0.5 * (a[:-1] + a[1:])
+
+
+def shifted_both(a: Any) -> None:
+    for _ in range(30):
+        a[1:-1] = a[:-2] + a[2:]
+
+
+def shifted_flipped(a: Any) -> None:
+    for _ in range(30):
+        a[:-1][::-1] = 0.5 * (a[1:][::-1] + a[:-1][::-1])
+
+
+def shifted_rows(a: Any) -> None:
+    b = a.reshape(25, 40)
+    for _ in range(30):
+        b[:-1, :-1] = 0.5 * (b[1:, :-1] + b[:-1, 1:])
+
+
+@pytest.mark.parametrize(
+    ("f", "ordered"),
+    [
+        (shifted, True),
+        (shifted_back, False),
+        (shifted_both, False),
+        (shifted_flipped, False),
+        (shifted_rows, True),
+    ],
+)
+def test_reads_ahead_need_no_temporary(f: Callable[[Any], None], ordered: bool) -> None:
+    """Elements that are overwritten later are read in place by one thread that goes up."""
+    plan = plan_of(f, np.ones(1000))
+    assert any(k.in_order for k in plan.kernels) == ordered
+    assert (plan.arena == 0) == ordered
+    graph = graph_of(f, np.ones(1000))
+    for_gpu = schedule(graph, ["C"] * len(graph.inputs), few_threads=False)
+    assert not any(k.in_order for k in for_gpu.kernels)
+    want = np.random.default_rng(1).random(1000)
+    got = want.copy()
+    f(want)
+    npjit.jit(f)(got)
+    assert got.tobytes() == want.tobytes()
+
+
+def test_outside_loops_a_temporary_is_shared_by_threads() -> None:
+    def f(a: Any) -> None:
+        a[:-1] = 0.5 * (a[:-1] + a[1:])
+
+    assert not any(k.in_order for k in plan_of(f, np.ones(1000)).kernels)

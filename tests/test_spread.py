@@ -233,3 +233,23 @@ def test_conditions_on_sizes_are_facts() -> None:
 
     shown = str(graph_of(f, np.ones(20), np.zeros(20)))
     assert "check" not in shown and "select" not in shown
+
+
+def test_small_unsigned_indices_need_no_check() -> None:
+    """All 256 values of a byte are indices of 256 places, but not of 200."""
+
+    def count(image: Any, counts: Any) -> None:
+        for i in range(image.shape[0]):
+            counts[image[i]] += 1
+
+    def look_up(image: Any, table: Any) -> Any:
+        return table[image]
+
+    image = np.arange(20, dtype=np.uint8)
+    for f in (count, look_up):
+        for n, checks in ((256, 0), (300, 0), (255, 1), (200, 1)):
+            shown = str(graph_of(f, image, np.zeros(n)))
+            assert ("check" in shown) == bool(checks)
+    for f in (count, look_up):
+        with pytest.raises(IndexError):
+            npjit.jit(f)(np.full(20, 250, np.uint8), np.zeros(200))

@@ -28,7 +28,7 @@ from npjit.frontend.source import Function, function_tree
 from npjit.ops.errors import NotCaptured
 
 # versions of one segment; what has more kinds of values runs as NumPy
-MOST_VERSIONS = 8
+MOST_VERSIONS = 6
 # names by which a function looks at its own variables
 _FRAMES = frozenset(
     ["locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe", "inspect"]

@@ -378,10 +378,10 @@ def jit(
         arrays. CuPy arrays (and whatever has `__cuda_array_interface__`) run where they live, with
         CuPy results, without this.
     fastmath : str, optional
-        What CUDA code may do to be faster at the price of other last bits. "contract": a product
-        and a sum are one operation, rounded once. "approx": also division, square root and
-        reciprocals to two units in the last place, and zero for numbers below the normal ones.
-        None: results as NumPy's. Other backends compute as with None.
+        What CUDA and C++ code may do to be faster at the price of other last bits. "contract": a
+        product and a sum are one operation, rounded once. "approx": on GPUs also division, square
+        root and reciprocals to two units in the last place, and zero for numbers below the normal
+        ones. None: results as NumPy's. Other backends compute as with None.
     mode : str
         "default". "background": calls run as NumPy while a thread compiles, then switch over.
         "reduce-overhead": on a GPU, the memory of a call is kept for the next one, that of results

@@ -7,6 +7,7 @@ In: a captured call and its graph after all passes. Out: a `Compiled`, whose ent
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from npjit import _runtime
@@ -56,13 +57,13 @@ def compile_native(
     if backend == "numpy":
         return _reference(captured, graph, watch, mode="whole")
     if backend in (None, "cpp") and not detail:
-        made = _recalled(captured, graph, watch)
+        made = _recalled(captured, graph, options, watch)
         if made is not None:
             return made
     from npjit.schedule import NotScheduled
 
     try:
-        plan = make_plan(captured, graph, strips=backend != "cuda")
+        plan = make_plan(captured, graph, few_threads=backend != "cuda")
     except NotScheduled as e:
         raise NotCaptured(str(e)) from None
     watch.lap("schedule")
@@ -72,7 +73,7 @@ def compile_native(
         return compile_cuda(captured, graph, plan, watch, options, number)
     for name in (str(backend),) if backend else SEARCH:
         try:
-            return _BUILDERS[name](captured, graph, plan, watch)
+            return _BUILDERS[name](captured, graph, plan, options, watch)
         except Unavailable as e:
             if backend is not None:
                 raise NotCaptured(str(e)) from None
@@ -81,9 +82,17 @@ def compile_native(
     raise AssertionError("the last backend of the search takes every plan")
 
 
-def _recalled(captured: Captured, graph: Graph, watch: Stopwatch) -> Compiled | None:
+def _compiler(options: Options) -> toolchain.Compiler | None:
+    """The C++ compiler, as `fastmath` wants it."""
+    found = toolchain.find_compiler()
+    return found if found is None or options.fastmath is None else replace(found, contracts=True)
+
+
+def _recalled(
+    captured: Captured, graph: Graph, options: Options, watch: Stopwatch
+) -> Compiled | None:
     """A version that this or another process has compiled before."""
-    compiler = toolchain.find_compiler()
+    compiler = _compiler(options)
     if compiler is None:
         return None
     found = plans.recall(plans.plan_key(captured, graph, compiler.identity))
@@ -96,11 +105,11 @@ def _recalled(captured: Captured, graph: Graph, watch: Stopwatch) -> Compiled | 
     return Compiled(entry, graph, "cpp", seconds=watch.seconds)
 
 
-def make_plan(captured: Captured, graph: Graph, strips: bool = True) -> Plan:
+def make_plan(captured: Captured, graph: Graph, few_threads: bool = True) -> Plan:
     """The schedule, with results in the order of the captured leaves (fresh ones first)."""
     from npjit.schedule import schedule
 
-    plan = schedule(graph, [i.layout for i in captured.inputs], strips)
+    plan = schedule(graph, [i.layout for i in captured.inputs], few_threads)
     from npjit.schedule.plan import OutputSpec
 
     extra = [
@@ -115,8 +124,6 @@ def make_plan(captured: Captured, graph: Graph, strips: bool = True) -> Plan:
 
 def with_outputs(plan: Plan, extra: list[OutputSpec]) -> Plan:
     """The plan with alias and input results appended, their stride variables among its sources."""
-    from dataclasses import replace
-
     from npjit.core.size import atoms
     from npjit.schedule.plan import Source
 
@@ -136,8 +143,10 @@ def _reference(captured: Captured, graph: Graph, watch: Stopwatch, mode: str) ->
     return Compiled(entry, graph, "numpy", seconds=watch.seconds)
 
 
-def _cpp(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled:
-    compiler = toolchain.find_compiler()
+def _cpp(
+    captured: Captured, graph: Graph, plan: Plan, options: Options, watch: Stopwatch
+) -> Compiled:
+    compiler = _compiler(options)
     if compiler is None:
         raise Unavailable(NO_COMPILER)
     from npjit.codegen.cpp_parts import print_parts
@@ -145,7 +154,7 @@ def _cpp(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Comp
     units = print_parts(plan, compiler, toolchain.processors())
     watch.lap("print")
     try:
-        path = toolchain.compile_object(*units)
+        path = toolchain.compile_object(*units, compiler=compiler)
     except toolchain.CompileError as e:
         raise Unavailable(f"the C++ compiler failed: {e}") from None
     watch.lap("compile")
@@ -171,7 +180,9 @@ def _warn_once(text: str) -> None:
         warn_user(text)
 
 
-def _numba(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled:
+def _numba(
+    captured: Captured, graph: Graph, plan: Plan, options: Options, watch: Stopwatch
+) -> Compiled:
     """The plan's loops as Python, compiled by Numba: for machines without a C++ compiler."""
     from npjit.codegen.numba_prelude import NoNumbaText
     from npjit.codegen.numba_printer import PlanStopped, load_numba, print_numba
@@ -195,13 +206,17 @@ def _numba(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Co
     return Compiled(entry, graph, "numba", plan, print_numba(plan), watch.seconds)
 
 
-def _cython(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled:
+def _cython(
+    captured: Captured, graph: Graph, plan: Plan, options: Options, watch: Stopwatch
+) -> Compiled:
     from npjit.api.export import compile_cython
 
     return compile_cython(captured, graph, plan, watch)
 
 
-def _numpy(captured: Captured, graph: Graph, plan: Plan, watch: Stopwatch) -> Compiled:
+def _numpy(
+    captured: Captured, graph: Graph, plan: Plan, options: Options, watch: Stopwatch
+) -> Compiled:
     """The last resort: such calls count as NumPy, for nothing was compiled."""
     del plan
     return _reference(captured, graph, watch, mode="numpy")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npjit.api.jit import Jitted
-from npjit.core.graph import Graph
+from npjit.core.graph import Graph, reachable
 from npjit.core.op import CONTROL, Kind
 from npjit.frontend.cut import Definition, Segment
 from npjit.frontend.marks import own_nodes
@@ -58,10 +58,13 @@ class SegmentJitted(Jitted):
         return f"{self.of.code.co_filename}:{span}"
 
     def capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
-        """Trace a call; NotCaptured also when there is too little to compile."""
+        """Trace a call; NotCaptured also when there is too little to compile, or when what NumPy
+        does next with a result (a reshape copies or does not) could turn out otherwise."""
         captured = super().capture(args, kwargs)
         if not (self.compiled or self.has_loop or is_worth(captured.graph)):
             raise TooLittle("too little to compile")
+        if not captured.is_ordered:
+            raise NotCaptured("a value whose memory order may not be NumPy's")
         return captured
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, str]:
@@ -116,9 +119,9 @@ class TooLittle(NotCaptured):
 
 
 def is_worth(graph: Graph) -> bool:
-    """Whether a compiled graph does more than the call of it costs."""
+    """Whether a compiled graph does more than the call of it costs; checks count for nothing."""
     numbers = 0
-    for n in graph.nodes:
+    for n in reachable([*graph.outputs, *(node for _, node in graph.writes)]):
         if n.op.kind in CONTROL:
             return True
         if n.op.kind not in _MOVING:

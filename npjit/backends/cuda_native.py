@@ -48,13 +48,13 @@ class NativePlan:
         program = self.program
         instance, addresses = program.known_instance(inputs), program.addresses(inputs)
         body = program.segments[id(instance.steps)]
-        segments = [s for s in body if isinstance(s, Segment)] or [Segment(0, (), ())]
+        segments = [s for s in body if isinstance(s, Segment)]
         if program.plan.saves or len(body) > 1 or len(segments) < len(body):
             # loops, branches and what a failed check must restore are walked by Python
             self.plan.enter(key, _runtime.DeviceInstance([], 0, 0, 0, None))
             return
         results = [program.device.maker(*spec) for spec in instance.outputs]
-        (segment,) = segments
+        (segment,) = segments or [Segment(0, (), ())]
         prepared = program.prepared(segment, instance.sizes, addresses, instance.tuning)
         arena = rounded(instance.arena)
         memory = arena + prepared.scratch

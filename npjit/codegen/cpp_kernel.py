@@ -130,6 +130,9 @@ class KernelPrinter:
         """Share the items out among threads. A kernel that a loop launches does a few on the spot,
         where the compiler can inline the chunk's function."""
         chunk = f"{self.name}_{suffix}"
+        if self.kernel.in_order:
+            self.writer.line(f"if ({items} > 0) {chunk}(&a, 0, {items}, 0);")
+            return
         if not self.is_repeated:
             self.writer.line(f"if ({items} > 0) api->parallel({chunk}, &a, {items}, {grain});")
             return

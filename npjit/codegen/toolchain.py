@@ -30,14 +30,12 @@ from npjit.codegen.libmvec import CANDIDATES, find_libmvec, probe_source, used_n
 
 Kind = Literal["gcc", "clang", "zig"]
 
-# Contraction, wrapping and aliasing: without them x*x - y*y is not 0 at x == y, integers do not
-# wrap, and an arena slot reused under another dtype is undefined. No standard library is linked:
-# the Python process has loaded what is called (libm, memcpy), and start-up files cost a third of
-# a small unit's time.
+# Wrapping and aliasing: without them integers do not wrap, and an arena slot reused under another
+# dtype is undefined. No standard library is linked: the Python process has loaded what is called
+# (libm, memcpy), and start-up files cost a third of a small unit's time.
 _FLAGS = (
     "-std=gnu++17",
     "-march=native",
-    "-ffp-contract=off",
     "-fwrapv",
     "-fno-strict-aliasing",
     "-fno-math-errno",
@@ -72,11 +70,15 @@ class Compiler:
     """Math functions ("sin", "sinf") that its vector loops may call in libmvec."""
     vector_folder: str = ""
     """Where libmvec is, when `vector` names any function."""
+    contracts: bool = False
+    """Whether a product and a sum may become one operation, rounded once."""
 
     @functools.cached_property
     def flags(self) -> tuple[str, ...]:
         """What every unit is compiled with, optimisation aside."""
-        flags = _FLAGS + _KIND_FLAGS[self.kind]
+        # with it x*x - y*y is not 0 at x == y
+        contraction = f"-ffp-contract={'fast' if self.contracts else 'off'}"
+        flags = (*_FLAGS, contraction, *_KIND_FLAGS[self.kind])
         if self.vector and self.kind != "gcc":
             # clang's list ends at 256 bits: in wider loops it would call the scalar functions.
             return (*flags, "-fveclib=libmvec", "-mprefer-vector-width=256")

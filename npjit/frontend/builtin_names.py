@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npjit.core.graph import Weight
-from npjit.frontend.conversions import STAND_INS
+from npjit.frontend.conversions import STAND_INS, convert
 from npjit.frontend.items import Generated, make_enumerate, make_range, make_zip
 from npjit.frontend.lists import is_stacked
 from npjit.frontend.objects import ClassProxy, SuperProxy, TracedObject, real_class
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # neither have effects nor read anything but their arguments
 _PURE_NAMES = """
 abs ascii bin bytearray bytes chr dict divmod enumerate filter format frozenset getattr
-hasattr hash hex iter list map next object oct ord pow repr reversed round set slice sorted str
+hasattr hash hex iter list map next object oct ord pow repr reversed set slice sorted str
 tuple zip property staticmethod classmethod NotImplemented Ellipsis True False None
 __build_class__ __debug__
 """
@@ -139,6 +139,14 @@ def _kind_of_number(value: Any) -> Any:
     return value.__class__ if is_python else (value.dtype, value.weight)
 
 
+def _round(outside: Outside, number: Any, *digits: Any, **kwargs: Any) -> Any:
+    """round() to a Python int goes to the even one of two as near."""
+    is_float = type(number) is Tracer and number.dtype.kind == "f" and number.weight is not Weight.ARRAY
+    if not is_float or digits or kwargs:
+        return round(number, *digits, **kwargs)
+    return convert(int, np.rint(number))
+
+
 def _sum(outside: Outside, values: Any, *start: Any, **kwargs: Any) -> Any:
     """Python 3.12 sums exact floats with compensation, which additions one by one do not."""
     lazy = _lazily(values)
@@ -231,6 +239,7 @@ _REPLACED: dict[str, Callable[..., Any]] = {
     "zip": _zip,
     "min": _min,
     "max": _max,
+    "round": _round,
     "sum": _sum,
     "any": _any,
     "all": _all,

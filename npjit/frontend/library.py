@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npjit.core.graph import Weight
-from npjit.frontend.conversions import STAND_INS
+from npjit.frontend.conversions import STAND_INS, convert
 from npjit.frontend.lists import whole
 from npjit.frontend.vectorized import vectorize
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured, name_of
 from npjit.ops.namespace import traced_namespace
 from npjit.ops.operands import has_traced
-from npjit.ops.tracer import as_node, fresh, guarded, is_traced
+from npjit.ops.tracer import Tracer, as_node, fresh, guarded, is_traced
 
 if TYPE_CHECKING:
     from npjit.frontend.outside import Outside
@@ -202,6 +202,8 @@ _TOTAL = frozenset(
         math.degrees,
     ]
 )
+# numbers made whole, as Python's ints
+_WHOLE = {math.floor: np.floor, math.ceil: np.ceil, math.trunc: np.trunc}
 _TESTS = {math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite}
 
 
@@ -217,6 +219,17 @@ def _math_form(f: Any, ufunc: np.ufunc) -> Callable[[Any], Any]:
         if len(args) != ufunc.nin:
             raise NotCaptured(f"math.{f.__name__} with {len(args)} arguments")
         return guarded(_math_result, next(a.block for a in args if is_traced(a)), f, ufunc, args)
+
+    return lambda block: call
+
+
+def _whole_form(f: Any, ufunc: np.ufunc) -> Callable[[Any], Any]:
+    """math.f on traced numbers: a Python int."""
+
+    @functools.wraps(f)
+    def call(value: Any) -> Any:
+        is_float = type(value) is Tracer and value.dtype.kind == "f"
+        return convert(int, ufunc(value)) if is_float else f(value)
 
     return lambda block: call
 
@@ -249,6 +262,8 @@ def _forms() -> dict[int, Callable[[Any], Any]]:
         original = getattr(np, name, None)
         if original is not None:
             table[id(original)] = _creation(original, made)
+    for f, ufunc in _WHOLE.items():
+        table[id(f)] = _whole_form(f, ufunc)
     for f, ufunc in (*_MATH.items(), *_TESTS.items()):
         table[id(f)] = _math_form(f, ufunc)
     return table

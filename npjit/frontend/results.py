@@ -30,7 +30,7 @@ from npjit.ops import build
 from npjit.ops.create import filled
 from npjit.ops.errors import NotCaptured
 from npjit.ops.masks import Selected
-from npjit.ops.sharing import Part, Reshaped, family_of, root_of
+from npjit.ops.sharing import Part, Reshaped, family_of, is_as_numpys, root_of
 from npjit.ops.symint import SymInt, wrap
 from npjit.ops.tracer import Tracer, as_node, is_traced
 
@@ -59,6 +59,7 @@ class Results:
         self.capture = capture
         self.nodes: list[Node] = []
         self.leaves: list[tuple[str, Any]] = []
+        self.is_ordered = True
         self._known: dict[Any, Any] = {}
         self._fresh_arrays: list[Tracer] = []
         self._made: set[int] = set()
@@ -141,6 +142,7 @@ class Results:
             if any(self.capture.argument_position(c) is not None for c in family):
                 raise NotCaptured("the function returns what may share memory with an argument")
             self._require_apart(value)
+            self.is_ordered = self.is_ordered and is_as_numpys(value)
             return self._fresh(value.node)
         entry = self.capture.inputs[position]
         if isinstance(value.cell, Part):

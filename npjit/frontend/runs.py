@@ -87,10 +87,11 @@ class Run:
         """The statements up to the last that computes something, and those behind, which only give
         names to what there is.
         """
-        if self.cutter.marks.is_small(body) or not any(computes(s) for s in body):
+        last = max((i for i, s in enumerate(body, 1) if not _only_names(s)), default=0)
+        computing = body[:last]
+        if self.cutter.marks.is_small(computing) or not any(map(computes, computing)):
             return [], body
-        last = max(i for i, s in enumerate(body, 1) if not _only_names(s))
-        return body[:last], body[last:]
+        return computing, body[last:]
 
 
 def _only_names(s: ast.stmt) -> bool:

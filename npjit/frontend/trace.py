@@ -42,6 +42,8 @@ class Captured:
     results: tuple[tuple[str, Any], ...]
     tree: Any
     disjoint: tuple[Any, ...]
+    # whether all results surely lie in memory as NumPy's would
+    is_ordered: bool
 
 
 def capture_call(
@@ -123,6 +125,7 @@ def _finish(capture: Capture, npositional: int, kwnames: tuple[str, ...], result
         tuple(results.leaves),
         renumbered(tree, "step", numbers),
         disjoint,
+        results.is_ordered,
     )
 
 

@@ -37,6 +37,7 @@ for _name in (
     "interpolation",
     "counting",
     "positions",
+    "unique",
     "fourier",
 ):
     import_module(f"npjit.ops.{_name}")

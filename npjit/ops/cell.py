@@ -71,7 +71,7 @@ class Cell:
         """A new version in which the elements under `view` (None: all) are `value`, already cast
         and broadcast.
         """
-        from npjit.ops.sharing import is_c_ordered
+        from npjit.ops.memory_order import is_c_ordered
 
         self.require_writable()
         if view is not None and 0 in view.shape:

@@ -16,10 +16,10 @@ from npjit.ops import build
 from npjit.ops.errors import NotCaptured
 from npjit.ops.join import stack
 from npjit.ops.kinds import function
+from npjit.ops.memory_order import in_order_of
 from npjit.ops.movement import read_shape
 from npjit.ops.namespace import creation
 from npjit.ops.operands import as_array, dtype_of, find_block
-from npjit.ops.sharing import in_order_of
 from npjit.ops.symint import size_of, wrap
 from npjit.ops.tracer import Tracer, as_node, fresh
 

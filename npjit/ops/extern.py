@@ -21,7 +21,9 @@ from npjit.core.op import Kind, Op
 from npjit.core.size import Shape
 from npjit.ops import build
 from npjit.ops.control import results
+from npjit.ops.errors import NotCaptured
 from npjit.ops.kinds import row
+from npjit.ops.symint import SymInt
 from npjit.ops.tracer import Tracer, fresh
 
 Types = Callable[..., Sequence[TensorType]]
@@ -52,8 +54,9 @@ def extern(
 
 
 def call(block: Block, op: Op, args: Sequence[Node], params: Any = None) -> list[Tracer]:
-    """The results of a row for these arguments."""
+    """The results of a row for these arguments; `params` must be known when it runs."""
     assert op.types is not None
+    params = _known(params)
     args = [build.weigh(block, a, Weight.ARRAY if a.shape else Weight.SCALAR) for a in args]
     types = list(op.types(params, *[a.type for a in args]))
     if len(types) == 1:
@@ -62,6 +65,15 @@ def call(block: Block, op: Op, args: Sequence[Node], params: Any = None) -> list
     whole = TensorType((), types[0].dtype, Weight.SCALAR)
     node = block.add(op, args, params, whole)
     return [fresh(block, n) for n in results(block, node, types)]
+
+
+def _known(params: Any) -> Any:
+    """Parameters with actual numbers, to which the compiled code is guarded."""
+    if type(params) is tuple:
+        return tuple(_known(p) for p in params)
+    if type(params) is Tracer:
+        raise NotCaptured("a traced number where the function needs a known one")
+    return params.concrete() if type(params) is SymInt else params
 
 
 def dense(shape: Shape, dtype: Any) -> TensorType:

@@ -19,8 +19,9 @@ from npjit.ops.errors import NotCaptured
 from npjit.ops.gathering import from_front, in_range, set_at
 from npjit.ops.indexing import is_position
 from npjit.ops.kinds import attribute, function, setter
+from npjit.ops.memory_order import is_c_ordered
 from npjit.ops.operands import as_array, find_block
-from npjit.ops.sharing import is_c_ordered, root_of, share_reshaped
+from npjit.ops.sharing import root_of, share_reshaped
 from npjit.ops.symint import size_of
 from npjit.ops.tracer import Tracer, as_node, fresh
 

@@ -21,7 +21,14 @@ from npjit.core.view import At, View, expand
 from npjit.ops import build, kinds
 from npjit.ops.cell import Cell
 from npjit.ops.errors import NotCaptured
-from npjit.ops.indexing import is_basic, is_position, normalise_index, parse, storable
+from npjit.ops.indexing import (
+    is_basic,
+    is_position,
+    never_outside,
+    normalise_index,
+    parse,
+    storable,
+)
 from npjit.ops.reduce import ALL
 from npjit.ops.scatter import SCATTER_LAST
 from npjit.ops.tracer import Tracer, as_node, fresh
@@ -216,7 +223,10 @@ def in_range(block: Block, index: Node, n: Size) -> Node:
     if counting.op.kind is Kind.IOTA and block.sizes.decide_le(counting.shape[0], n):
         return index
     is_signed = index.dtype.kind == "i"
+    always = never_outside(block, index.dtype, n)
     index = build.cast(block, index, build.INT64)
+    if always:
+        return index
     moved = fresh(block, index)
     end = fresh(block, build.weigh(block, build.size_node(block, n), Weight.SCALAR))
     if is_signed:

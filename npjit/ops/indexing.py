@@ -58,14 +58,30 @@ def traced_index(block: Block, node: Node, n: Size) -> Size:
     """
     if node.dtype.kind not in "iu" or node.shape:
         raise NotCaptured("an index that is no integer scalar")
+    always = never_outside(block, node.dtype, n)
+    is_signed = node.dtype.kind == "i"
     node = build.cast(block, build.weigh(block, node, Weight.SCALAR), build.INT64)
-    extent = build.weigh(block, build.size_node(block, n), Weight.SCALAR)
-    zero = build.constant(block, 0, build.INT64)
-    negative = build.ufunc(block, kinds.UFUNCS[np.less], np.less, [node, zero])
-    wrapped = build.ufunc(block, kinds.UFUNCS[np.add], np.add, [node, extent])
-    node = build.select(block, negative, wrapped, node)
-    _check_index(block, node, n)
+    if is_signed:
+        extent = build.weigh(block, build.size_node(block, n), Weight.SCALAR)
+        zero = build.constant(block, 0, build.INT64)
+        negative = build.ufunc(block, kinds.UFUNCS[np.less], np.less, [node, zero])
+        wrapped = build.ufunc(block, kinds.UFUNCS[np.add], np.add, [node, extent])
+        node = build.select(block, negative, wrapped, node)
+    if not always:
+        _check_index(block, node, n)
     return bind(block, node, 0, n - 1)
+
+
+def never_outside(block: Block, dtype: np.dtype[Any], n: Size) -> bool:
+    """Whether every number of an unsigned type is an index of an axis of extent n; an extent that
+    is large enough has to stay so."""
+    if dtype.kind != "u":
+        return False
+    sizes, count = block.sizes, int(np.iinfo(dtype).max) + 1
+    try:
+        return bool(sizes.le(count, n)) or (sizes.actual(n) >= count and sizes.decide_le(count, n))
+    except Unknown:
+        return False
 
 
 def traced_int(block: Block, node: Node) -> Size:

@@ -17,9 +17,9 @@ from npjit.core.size import Size
 from npjit.core.view import At
 from npjit.ops import build
 from npjit.ops.kinds import function
+from npjit.ops.memory_order import is_c_ordered
 from npjit.ops.movement import part, ravel
 from npjit.ops.operands import as_array, common_dtype, deliver, find_block, one_axis
-from npjit.ops.sharing import is_c_ordered
 from npjit.ops.tracer import Tracer, fresh
 
 # ---------------------------------------------------------------- joins

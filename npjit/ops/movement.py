@@ -19,7 +19,7 @@ from npjit.core.size import Shape, Size, floordiv, product
 from npjit.core.view import Cut, View
 from npjit.ops import build
 from npjit.ops.errors import NotCaptured
-from npjit.ops.kinds import attribute, function
+from npjit.ops.kinds import attribute, function, setter
 from npjit.ops.operands import array_result, as_array, find_block, is_scalar, listed_axes, one_axis
 from npjit.ops.sharing import (
     has_gaps,
@@ -108,6 +108,18 @@ def reshape_method(a: Tracer, *shape: Any, order: Any = "C", copy: Any = None) -
     """ndarray.reshape: a shape, or its extents."""
     given = shape[0] if len(shape) == 1 else shape
     return reshape(a, given, order, copy=copy)
+
+
+@setter("shape")
+def set_shape(array: Tracer, shape: Any) -> None:
+    """array.shape = shape, of an array that the traced code has made."""
+    own = root_of(array.cell)
+    if own.argument or own.is_outside:
+        raise NotCaptured("a store into .shape of an array older than this")
+    made = reshape(array, shape)
+    if root_of(made.cell) is not own:
+        raise NotCaptured("a store into .shape of an array that is not contiguous")
+    array.cell, array.window = made.cell, made.window
 
 
 @function(np.ravel, "ravel")

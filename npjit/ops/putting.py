@@ -21,6 +21,7 @@ from npjit.ops.movement import ravel
 from npjit.ops.operands import as_array, find_block, has_traced, one_axis
 from npjit.ops.scatter import (
     REPEATED,
+    REPEATED_UNARY,
     SCATTER_ADD,
     SCATTER_LAST,
     SCATTER_MAXIMUM,
@@ -135,7 +136,8 @@ def _at(ufunc: np.ufunc, op: Op) -> Any:
         value = as_array(array.block, b)
         if _is_exact(value.node, array.dtype):
             value = value.astype(array.dtype)
-        *_, result = build.loop_dtypes(ufunc, (array.dtype, value.dtype))
+        dtypes = (array.dtype, value.dtype)[: ufunc.nin]
+        *_, result = build.loop_dtypes(ufunc, dtypes)
         if not np.can_cast(result, array.dtype, "same_kind"):
             raise TypeError("Cannot cast ufunc operand")
         if result != array.dtype:
@@ -186,6 +188,16 @@ for _ufunc, _row in (
 
 for _ufunc, _row in REPEATED.items():
     function((_ufunc, "at"))(_at(_ufunc, _row))
+
+
+def _at_places(ufunc: np.ufunc, op: Op) -> Any:
+    """`ufunc.at` of a ufunc of one argument."""
+    at = _at(ufunc, op)
+    return lambda a, indices: at(a, indices, a.dtype.type(0))
+
+
+for _ufunc, _row in REPEATED_UNARY.items():
+    function((_ufunc, "at"))(_at_places(_ufunc, _row))
 
 
 @function((np.subtract, "at"))

@@ -11,6 +11,7 @@ from npjit.core.size import Size
 from npjit.ops.errors import NotCaptured
 from npjit.ops.join import join
 from npjit.ops.kinds import function
+from npjit.ops.memory_order import in_order_of
 from npjit.ops.movement import part, ravel
 from npjit.ops.operands import (
     as_array,
@@ -18,7 +19,6 @@ from npjit.ops.operands import (
     listed_axes,
     one_axis,
 )
-from npjit.ops.sharing import in_order_of
 from npjit.ops.symint import is_int, size_of
 from npjit.ops.tracer import Tracer, fresh
 

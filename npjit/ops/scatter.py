@@ -75,7 +75,21 @@ SCATTER_MULTIPLY = _scatter("multiply", "multiply", _at(np.multiply), "product")
 SCATTER_MAXIMUM = _scatter("maximum", "maximum", _at(np.maximum), "max")
 SCATTER_MINIMUM = _scatter("minimum", "minimum", _at(np.minimum), "min")
 
+
+
+def _at_places(ufunc: np.ufunc) -> Callable[..., None]:
+    def store(target: Any, places: Any, value: Any) -> None:
+        ufunc.at(target, places)
+
+    return store
+
+
 # NumPy itself computes these
+_UNARY = (np.negative, np.absolute, np.invert, np.logical_not, np.square, np.sqrt, np.reciprocal)
+REPEATED_UNARY = {
+    ufunc: row(Op(f"scatter_{ufunc.__name__}", Kind.SCATTER, _scattered(_at_places(ufunc))))
+    for ufunc in _UNARY
+}
 REPEATED = {
     ufunc: row(Op(f"scatter_{ufunc.__name__}", Kind.SCATTER, _scattered(_at(ufunc))))
     for ufunc in (

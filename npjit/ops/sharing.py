@@ -12,16 +12,15 @@ from __future__ import annotations
 
 from weakref import ref
 
-import numpy as np
-
 from npjit.core.assume import Assumptions, Unknown
-from npjit.core.graph import Block, Node, TensorType, Weight
+from npjit.core.graph import Node, TensorType, Weight, reachable
 from npjit.core.layout import contiguous_strides
 from npjit.core.op import Kind
 from npjit.core.size import Shape, Size
 from npjit.core.view import Along, View
 from npjit.ops import build, kinds
 from npjit.ops.cell import Cell
+from npjit.ops.memory_order import IN_ORDER_OF, has_one_axis, is_c_ordered
 from npjit.ops.tracer import Tracer
 
 
@@ -202,69 +201,31 @@ def _merges(sizes: Assumptions, old: list[tuple[Size, Size]], new: list[Size]) -
     return True
 
 
-def is_c_ordered(block: Block, node: Node) -> bool:
-    """Whether NumPy surely makes this value C-contiguous; results follow their operands."""
-    seen: set[Node] = set()
-    pending = [node]
-    while pending:
-        n = pending.pop()
-        if n in seen or (len([s for s in n.shape if s != 1]) <= 1 and n.op.kind is not Kind.INPUT):
-            continue
-        seen.add(n)
-        kind = n.op.kind
-        if kind is Kind.INPUT:
-            outside = _outside(block, n)
-            if outside is not None:
-                pending.append(outside)
-            elif not block.c_ordered(n):  # type: ignore[attr-defined]
-                return False
-        elif kind is Kind.VIEW:
-            if not keeps_order(n.params):
-                return False
-            pending.append(n.args[0])
-        elif kind in (Kind.ELEMENTWISE, Kind.REDUCE):
-            pending += n.args
-        elif kind in (Kind.CELL, Kind.UPDATE, Kind.SCATTER):
-            pending.append(n.args[0])
-        elif kind not in (Kind.CONST, Kind.SIZE, Kind.IOTA, Kind.RESHAPE):
-            return False
-    return True
+def is_as_numpys(array: Tracer) -> bool:
+    """Whether a result that is made anew surely lies in memory as NumPy's: in C order, in that of
+    its operands, or as the transpose of such."""
+    block, cell, view = array.block, array.cell, array.window
+    if has_one_axis(array.raw_shape):
+        return True
+    if isinstance(cell, Part) or (view is not None and not _shows_all(block.sizes, view)):
+        return False
+    origin = root_of(cell).origin
+    if is_c_ordered(block, origin):
+        return True
+    return view is None and cell.node is origin and _follows_operands(origin)
 
 
-def _laid_out(value: np.ndarray, model: np.ndarray) -> np.ndarray:
-    made = np.empty_like(model, dtype=value.dtype)
-    made[...] = value
-    return made
+def _shows_all(sizes: Assumptions, view: View) -> bool:
+    """Whether a view is its base with the axes in some order."""
+    return all(
+        d.step == 1 and bool(sizes.eq(view.shape[d.axis], n))
+        if isinstance(d, Along)
+        else sizes.eq(n, 1)
+        for d, n in zip(view.dims, view.base, strict=True)
+    )
 
 
-IN_ORDER_OF = kinds.elementwise(
-    _laid_out,
-    "{0}",
-    name="in_order_of",
-    complex_c=lambda params, args, made: ("{0r}", "{0i}") if args[0].kind == "c" else "{0}",
-    vjp=lambda g, y, value, model: [g],
-)
-
-
-def in_order_of(block: Block, value: Node, model: Node) -> Node:
-    """The value in the memory order of a model of its shape: what is made of it will follow that
-    order.
-    """
-    if is_c_ordered(block, model):
-        return value
-    return build.apply(block, IN_ORDER_OF, [value, model], value.dtype)
-
-
-def _outside(block: Block, parameter: Node) -> Node | None:
-    """What a parameter of an open region stands for."""
-    for region in block.regions:
-        for inner, outer, _, _ in region.entered.values():
-            if inner is parameter:
-                return outer  # type: ignore[no-any-return]
-    return None
-
-
-def keeps_order(view: View) -> bool:
-    """Whether the view's axes run in the base's order, each base axis along at most one of them."""
-    axes = [d.axis for d in view.dims if isinstance(d, Along)]
-    return axes == sorted(set(axes))
+def _follows_operands(node: Node) -> bool:
+    """Whether only elementwise operations stand between a value and arguments."""
+    following = (Kind.ELEMENTWISE, Kind.VIEW, Kind.INPUT, Kind.CONST, Kind.SIZE, Kind.IOTA)
+    return all(n.op.kind in following and n.op is not IN_ORDER_OF for n in reachable([node]))

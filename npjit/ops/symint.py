@@ -100,7 +100,12 @@ class SymInt:
         return self.concrete() ** _plain(other)
 
     def __rpow__(self, other: Any) -> Any:
-        return other ** self.concrete()
+        known = self.block.sizes.values
+        if all(v.name in known for v in sizes.atoms(self.size)):
+            return other ** self.concrete()
+        if type(other) is int and other == -1 and self.block.sizes.le(0, self.size):
+            return wrap(self.block, 1 - 2 * sizes.mod(self.size, 2))
+        return other ** weak_tracer(self)
 
     @property
     def real(self) -> SymInt:
@@ -196,6 +201,10 @@ def _divmod(self: SymInt, other: Any) -> Any:
     return self // other, self % other
 
 
+def _reflected_divmod(self: SymInt, other: Any) -> Any:
+    return other // self, other % self
+
+
 def _traced_comparison(name: str, self: SymInt, other: Any) -> Any:
     from npjit.ops.tracer import weak_number
 
@@ -260,5 +269,6 @@ def _specialised(name: str) -> None:
 for _name in ("lshift", "rshift", "and", "or", "xor"):
     _specialised(_name)
 SymInt.__divmod__ = _divmod  # type: ignore[attr-defined]
+SymInt.__rdivmod__ = _reflected_divmod  # type: ignore[attr-defined]
 SymInt.__truediv__ = _true_divide  # type: ignore[attr-defined]
 SymInt.__rtruediv__ = _reflected_true_divide  # type: ignore[attr-defined]

@@ -26,11 +26,11 @@ from npjit.schedule.scope import Scope, Shared
 from npjit.schedule.strips import cut_in_strips
 
 
-def schedule(graph: Graph, layouts: Sequence[Layout], strips: bool = True) -> Plan:
-    """The plan of a graph whose array inputs have these layouts; `strips`: for caches, not for the
-    many threads of a GPU."""
-    graph = cut_in_strips(settle(graph)) if strips else settle(graph)
-    shared = Shared(has_control(graph), graph.guards)
+def schedule(graph: Graph, layouts: Sequence[Layout], few_threads: bool = True) -> Plan:
+    """The plan of a graph whose array inputs have these layouts; `few_threads`: for caches and
+    loops in order, not for a GPU."""
+    graph = cut_in_strips(settle(graph)) if few_threads else settle(graph)
+    shared = Shared(has_control(graph), graph.guards, few_threads)
     scope = Scope(graph, layouts, shared)
     steps = scope.steps([Place("input", k) for k in range(len(graph.inputs))], 0)
     inputs = _inputs(scope)

@@ -45,6 +45,8 @@ class Program:
     `known` is what is known of sizes."""
 
     known: Assumptions = field(default_factory=Assumptions)
+    # whether kernels may run in order, in one thread, to be spared a temporary
+    in_order: bool = False
 
     nodes: list[Node] = field(default_factory=list)
     position: dict[Node, int] = field(default_factory=dict)

@@ -26,7 +26,7 @@ from npjit.schedule.walk import StridesOf, Uses, Walk, show
 from npjit.schedule.work import work_of
 
 # the most repeated work, in additions per element, before storing a value is thought cheaper
-REPEAT_LIMIT = 16
+REPEAT_LIMIT = 12
 
 _FREE = (Kind.VIEW, Kind.RESHAPE, Kind.PAD, Kind.CELL, Kind.CONST, Kind.SIZE, Kind.IOTA, Kind.INPUT)
 _SHARED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.GATHER, Kind.CELL)

@@ -92,6 +92,8 @@ class Group:
     gathers: bool = False
     # its roots are updates, in place
     updates: bool = False
+    # reads elements that it overwrites later: its indices go up, in one thread
+    in_order: bool = False
     # takes no further roots and is never merged
     sealed: bool = False
     first: int = 0
@@ -148,6 +150,7 @@ class Group:
             self.loads.setdefault(node, []).extend(indices)
         self.replaced.update(other.replaced)
         self.gathers = self.gathers or other.gathers
+        self.in_order = self.in_order or other.in_order
         self.first = min(self.first, other.first)
         for g in (*self.before(), *other.before()):
             if g is not self:

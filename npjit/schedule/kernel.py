@@ -173,7 +173,8 @@ class Phase:
 @dataclass(frozen=True)
 class Kernel:
     """See the module's docstring. `outer` numbers the outer axes, outermost first; `sizes` counts
-    s0, s1, ..."""
+    s0, s1, ... `in_order`: the outer indices go up, in one thread, because elements are read that
+    the kernel overwrites later."""
 
     axes: tuple[Axis, ...]
     outer: tuple[int, ...]
@@ -181,6 +182,7 @@ class Kernel:
     buffers: tuple[Buffer, ...]
     scalars: tuple[DType, ...]
     sizes: int
+    in_order: bool = False
 
     def instructions(self) -> Iterator[tuple[int, Instr]]:
         """All instructions in order, with their numbers."""
@@ -188,7 +190,8 @@ class Kernel:
             yield from phase.body
 
     def __str__(self) -> str:
-        lines = [f"kernel over ({', '.join(self._axis(a) for a in self.outer)})"]
+        order = " in order" if self.in_order else ""
+        lines = [f"kernel over ({', '.join(self._axis(a) for a in self.outer)}){order}"]
         for i, b in enumerate(self.buffers):
             length = f" [{text(b.length)}]" if b.role == "row" else ""
             lines.append(f"  b{i}: {b.role} {b.dtype}{length}")

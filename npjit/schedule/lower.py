@@ -198,6 +198,7 @@ class _Lowering:
             self._buffers(phases),
             [n.dtype for n in self.maker.scalars],
             {a: self.labels.extents[a] for a in self.group.axes},
+            self.group.in_order,
         )
         kernel, sizes = finish(draft)
         nodes = (*self.group.roots, *self.group.reduces)

@@ -42,6 +42,7 @@ class Draft:
     buffers: list[Buffer]
     scalars: list[DType]
     extents: dict[int, Size]
+    in_order: bool
 
     def instructions(self) -> Iterable[Instr]:
         """All instructions."""
@@ -67,9 +68,8 @@ def finish(draft: Draft) -> tuple[Kernel, tuple[Size, ...]]:
         phases.append(Phase(tuple(numbers[a] for a in labels), tuple(done)))
     buffers = tuple(replace(b, length=sizes.name(b.length)) for b in draft.buffers)
     outer = tuple(numbers[a] for a in draft.outer)
-    kernel = Kernel(
-        axes, outer, tuple(phases), buffers, tuple(draft.scalars), len(sizes.parameters)
-    )
+    scalars, count = tuple(draft.scalars), len(sizes.parameters)
+    kernel = Kernel(axes, outer, tuple(phases), buffers, scalars, count, draft.in_order)
     return kernel, tuple(sizes.parameters)
 
 

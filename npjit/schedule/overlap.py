@@ -1,12 +1,15 @@
 """Whether the value of an update reads elements of the cell that the update has overwritten by
 then.
 
-In: an update and where it stores. Out: True when a read may meet another element's write, so that
-the value needs a temporary. Reading exactly the element that is written (`x += 1`) is safe, and so
-is reading elements that lie apart in some dimension (`a[1:] = a[0]`).
+In: an update and where it stores. Out: a `Clash`. A read that may meet another element's write
+needs a temporary. Reading exactly the element that is written (`x += 1`) is safe, and so is reading
+elements that lie apart in some dimension (`a[1:] = a[0]`). Elements ahead (`a[:-1] = a[1:]`) are
+safe for one thread that goes up.
 """
 
 from __future__ import annotations
+
+from enum import Enum
 
 from npjit.core.graph import Node
 from npjit.core.op import Kind
@@ -20,11 +23,18 @@ from npjit.schedule.pull import arguments
 MOST_READS = 256
 
 
-def reads_what_it_writes(
-    program: Program, labels: Labels, update: Node, target: Index, at: Index
-) -> bool:
-    """Whether some read of the overwritten version meets the elements `target`, other than its
-    own."""
+class Clash(Enum):
+    """How an update's value reads what it overwrites: not at all, nothing but elements that are
+    written later when indices go up, or others too."""
+
+    NONE = "none"
+    AHEAD = "ahead"
+    BEHIND = "behind"
+
+
+def find_clash(program: Program, labels: Labels, update: Node, target: Index, at: Index) -> Clash:
+    """How reads of the overwritten version meet the elements `target`, their own ones aside."""
+    found = Clash.NONE
     old = update.args[0]
     deadline = program.position[update]
     seen: set[tuple[Node, Index]] = set()
@@ -36,15 +46,30 @@ def reads_what_it_writes(
         seen.add((n, index))
         if n is old:
             if index != target and not lie_apart(labels, index, target):
-                return True
+                if not _is_ahead(labels, index, target):
+                    return Clash.BEHIND
+                found = Clash.AHEAD
             continue
         if n in program.base and n.op.kind is not Kind.CELL:
             continue
-        found = _arguments(labels, n, index)
-        if found is None:
-            return True
-        stack.extend(zip(n.args, found, strict=False))
-    return False
+        arguments_at = _arguments(labels, n, index)
+        if arguments_at is None:
+            return Clash.BEHIND
+        stack.extend(zip(n.args, arguments_at, strict=False))
+    return found
+
+
+def _is_ahead(labels: Labels, read: Index, written: Index) -> bool:
+    """Whether, for going up each axis, the element that is read is written later or just now."""
+    if len(read) != len(written):
+        return False
+    for s, t in zip(read, written, strict=True):
+        rises = all((bounds(step)[0] or 0) > 0 for _, step in s.terms)
+        if s.dims != 1 or s.anywhere or s.terms != t.terms or not rises:
+            return False
+        if not labels.known.le(t.start, s.start):
+            return False
+    return True
 
 
 def meets(

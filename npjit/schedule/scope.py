@@ -43,10 +43,11 @@ from npjit.schedule.storage import Storage
 @dataclass
 class Shared:
     """What all scopes of a plan have in common. `registers`: single elements live in variables.
-    `guards` hold for every call."""
+    `guards` hold for every call. `in_order`: kernels in loops may run in order, in one thread."""
 
     registers: bool = False
     guards: Sequence[Guard] = ()
+    in_order: bool = False
     kernels: dict[Kernel, int] = field(default_factory=dict)
     locals: list[DType] = field(default_factory=list)
     refusals: dict[str, None] = field(default_factory=dict)
@@ -94,6 +95,7 @@ class Scope:
         known = Assumptions.given(shared.guards)
         known.ranges = self.ranges
         self.program = read_program(graph, known)
+        self.program.in_order = self.inner and shared.in_order
         storage.program = self.program
         self.fusion = fuse(self.program, storage.strides)
         shared.refusals.update(dict.fromkeys(self.fusion.refusals))

@@ -17,7 +17,7 @@ from npjit.core.view import transpose
 from npjit.schedule.cells import COPY, written_arguments
 from npjit.schedule.group import Group, Root, depends
 from npjit.schedule.index import Index, plain
-from npjit.schedule.overlap import reads_what_it_writes
+from npjit.schedule.overlap import Clash, find_clash
 from npjit.schedule.pull import arguments
 from npjit.schedule.walk import Uses, Walk
 
@@ -53,7 +53,10 @@ class StepWalk:
         assert target is not None
         group.roots[n] = Root(target[0], value, at)
         walk.home[n] = group
-        if reads_what_it_writes(self.program, walk.labels, n, target[0], at):
+        clash = find_clash(self.program, walk.labels, n, target[0], at)
+        if clash is Clash.AHEAD and self.program.in_order:
+            group.in_order = True
+        elif clash is not Clash.NONE:
             if value in self.program.base:
                 walk.apart.add(n)
             else:

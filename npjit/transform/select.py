@@ -48,6 +48,7 @@ def _short_chains(graph: Graph) -> set[Node]:
             updates.setdefault(n.args[0], []).append(n)
     kept = {*graph.outputs, *(n for _, n in graph.writes)}
     kept.update(a for n in graph.nodes if n.op.kind in CONTROL for a in n.args)
+    users = graph.users()
     chosen: set[Node] = set()
     for cell in (n for n in graph.nodes if n.op.kind is Kind.CELL):
         chain = [cell]
@@ -57,19 +58,20 @@ def _short_chains(graph: Graph) -> set[Node]:
         boxes = all(_is_box(u) for u in chain[1:])
         if len(chain) > LONGEST + 1 or not boxes or not kept.isdisjoint(chain):
             continue
-        work = [_work(n.args[-1]) for n in chain]
+        work = [_work(n.args[-1], users) for n in chain]
         if sum(work) - max(work) <= HEAVY:
             chosen.update(chain)
     return chosen
 
 
-def _work(n: Node) -> int:
-    """The additions that an element of a value takes, counted until they are too many."""
+def _work(n: Node, users: dict[Node, list[Node]]) -> int:
+    """The additions that an element of a value takes, counted until they are too many; what others
+    need too may be stored."""
     if n.op.kind is Kind.VIEW:
-        return _work(n.args[0])
+        return 0 if len(users[n.args[0]]) > 1 else _work(n.args[0], users)
     work = n.op.cost if n.op.kind is Kind.ELEMENTWISE else 0
     for a in n.args if work else ():
-        work += _work(a) if work <= HEAVY else 0
+        work += _work(a, users) if work <= HEAVY else 0
     return work
 
 

@@ -9,6 +9,7 @@ updated.
     %3 = update %2 %0 [@0, 0]              B[:, 0] = a
     %4 = view %3 [@0, 0]                   read B[:, 0]   ->  %0
     %5 = view %3 [@0, 1]                   read B[:, 1]   ->  view %1 [@0, 1]
+    %6 = update %3 %5 [@0, 0]              B[:, 0] = ... again: the first update can go
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ class _Search:
                 reads.append(user.params)
             elif user in self.removable and user.args[0] is n:
                 reads += self.passed[user]
+            elif _replaces(user, n):
+                pass
             elif user.op.kind in CONTROL or (user.op.kind in _UPDATES and user.args[0] is n):
                 return None
             else:
@@ -90,6 +93,12 @@ class _Search:
             if found is APART:
                 rest.append(v)
         return rest
+
+
+def _replaces(user: Node, n: Node) -> bool:
+    """Whether a node is an update that overwrites just what the update n has stored."""
+    both = user.op.kind is Kind.UPDATE and n.op.kind is Kind.UPDATE
+    return both and user.args[0] is n and user.params == n.params
 
 
 @dataclass
@@ -111,6 +120,12 @@ class _Reader:
             n = n.args[0]
         return build.view(self.block, self.new[n], v)
 
+    def storage(self, n: Node) -> Node:
+        """The version that stands for a removed one as the storage of a later update."""
+        while n in self.search.removable:
+            n = n.args[0]
+        return self.new[n]
+
     def argument(self, n: Node) -> Node:
         """The node as an argument of anything but a view."""
         return self.read(n, identity(n.shape)) if n in self.search.removable else self.new[n]
@@ -126,7 +141,9 @@ def _without(graph: Graph, search: _Search) -> Graph:
         if n.op.kind is Kind.VIEW and n.args[0] in search.removable:
             reader.new[n] = build.weigh(block, reader.read(n.args[0], n.params), n.type.weight)
         else:
-            args = [reader.argument(a) for a in n.args]
+            is_update = n.op.kind is Kind.UPDATE
+            first = [reader.storage(n.args[0])] if is_update else []
+            args = first + [reader.argument(a) for a in n.args[len(first) :]]
             reader.new[n] = block.add(n.op, args, n.params, n.type)
     outputs = [build.weigh(block, reader.argument(n), n.type.weight) for n in graph.outputs]
     return Graph.of(

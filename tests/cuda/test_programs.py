@@ -267,3 +267,17 @@ def test_variances_of_numbers_far_from_zero(cupy: Any, n: int) -> None:
     want = x.astype("f8")
     np.testing.assert_allclose(got[1].get(), want.var(), rtol=1e-5, atol=1e-12)
     np.testing.assert_allclose(got[2].get(), want.std(), rtol=1e-5, atol=1e-12)
+
+
+def triangular(a):
+    for i in range(a.shape[0]):
+        for j in range(i):
+            a[i, j] = (a[i, j] - a[i, :j] @ a[j, :j]) / a[j, j]
+
+
+def test_a_loop_and_nothing_else(cupy: Any) -> None:
+    a = normal(12, 12) + 9 * np.eye(12)
+    want, given = a.copy(), cupy.asarray(a.copy())
+    triangular(want)
+    npjit.jit(triangular, fullgraph=True)(given)
+    np.testing.assert_allclose(given.get(), want, rtol=1e-10, atol=1e-12)
