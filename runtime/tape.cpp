@@ -70,6 +70,9 @@ int make_graph(const Driver& driver, Tape& tape, Piece& piece, npjit_int64 times
 // Gives the nodes whose words have changed their new ones.
 int update_graph(const Driver& driver, Tape& tape, Piece& piece) {
   LaunchGraph& graph = piece.graph;
+  if (graph.words == tape.words) {
+    return 0;
+  }
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Launch& launch = piece.launches[i % piece.launches.size()];
     const auto first = tape.words.begin() + launch.first;
@@ -97,6 +100,12 @@ void drop_graph(LaunchGraph& graph) {
   graph = LaunchGraph();
 }
 
+void fill(Tape& tape, const npjit_int64* bases) {
+  for (const Patch& patch : tape.patches) {
+    tape.words[patch.word] = bases[patch.base] + patch.offset;
+  }
+}
+
 // Whether a run of so many rounds is worth a graph: making one costs about as much as starting each
 // launch of it twice, running it less than starting one launch.
 bool wants_graph(const Tape& tape, const Piece& piece, npjit_int64 times) {
@@ -104,33 +113,41 @@ bool wants_graph(const Tape& tape, const Piece& piece, npjit_int64 times) {
 }
 
 // Runs as many whole graphs as fit in `times` rounds and takes their rounds off.
-Ran run_graphs(const Driver& driver, Tape& tape, Piece& piece, void* stream, npjit_int64& times) {
+Ran run_graphs(const Driver& driver, Tape& tape, Piece& piece, const npjit_int64* bases,
+               void* stream, npjit_int64& times) {
   const npjit_int64 launches = static_cast<npjit_int64>(piece.launches.size());
+  int error = 0;
   if (piece.graph.ready == nullptr) {
     const npjit_int64 most = std::max<npjit_int64>(1, largest_graph / launches);
-    const int error = make_graph(driver, tape, piece, std::min(times, most));
-    if (error != 0) {
-      drop_graph(piece.graph);
-      return raise_error(error, nullptr);
-    }
+    error = make_graph(driver, tape, piece, std::min(times, most));
   }
-  int error = update_graph(driver, tape, piece);
   const npjit_int64 rounds = static_cast<npjit_int64>(piece.graph.nodes.size()) / launches;
   for (; error == 0 && times >= rounds; times -= rounds) {
-    error = driver.launch_graph(piece.graph.ready, stream);
-    if (PyErr_CheckSignals() != 0) {
+    // anew: the handler of a signal may have run this tape
+    fill(tape, bases);
+    error = update_graph(driver, tape, piece);
+    error = error != 0 ? error : driver.launch_graph(piece.graph.ready, stream);
+    if (error == 0 && PyErr_CheckSignals() != 0) {
       return Ran::raised;
     }
   }
-  return error != 0 ? raise_error(error, nullptr) : Ran::done;
+  if (error != 0) {
+    drop_graph(piece.graph);
+    return raise_error(error, nullptr);
+  }
+  return Ran::done;
 }
 
-Ran run_piece(const Driver& driver, Tape& tape, Piece& piece, void* stream, npjit_int64 times) {
+Ran run_piece(const Driver& driver, Tape& tape, Piece& piece, const npjit_int64* bases,
+              void* stream, npjit_int64 times) {
+  // anew for each piece: a host step may have let another thread run this tape
+  fill(tape, bases);
   if (wants_graph(tape, piece, times)) {
-    const Ran ran = run_graphs(driver, tape, piece, stream, times);
+    const Ran ran = run_graphs(driver, tape, piece, bases, stream, times);
     if (ran != Ran::done) {
       return ran;
     }
+    fill(tape, bases);
   }
   for (; times > 0; --times) {
     const Ran ran = start(driver, tape, piece, stream);
@@ -139,12 +156,6 @@ Ran run_piece(const Driver& driver, Tape& tape, Piece& piece, void* stream, npji
     }
   }
   return Ran::done;
-}
-
-void fill(Tape& tape, const npjit_int64* bases) {
-  for (const Patch& patch : tape.patches) {
-    tape.words[patch.word] = bases[patch.base] + patch.offset;
-  }
 }
 
 Ran call_host(PyObject* host, const npjit_int64* bases, int count) {
@@ -184,9 +195,7 @@ Ran run_tape(Tape& tape, const npjit_int64* bases, int count, void* stream, npji
   const bool is_plain = tape.pieces.size() == 1 && tape.pieces[0].host == nullptr;
   for (npjit_int64 round = 0; round < (is_plain ? 1 : times); ++round) {
     for (Piece& piece : tape.pieces) {
-      // anew for each piece: a host step may have let another thread run this tape
-      fill(tape, bases);
-      Ran ran = run_piece(*driver, tape, piece, stream, is_plain ? times : 1);
+      Ran ran = run_piece(*driver, tape, piece, bases, stream, is_plain ? times : 1);
       if (ran == Ran::done && piece.host != nullptr) {
         ran = call_host(piece.host, bases, count);
       }

@@ -140,23 +140,23 @@ class Workers {
   // Keeps the workers off the caller's processor. Where a scheduler wakes them there, beside the
   // data, they wait until the caller has done all chunks.
   void leave_cpu(int cpu) {
-    if (cpu < 0 || cpu == avoided_) {
+    cpu_set_t found;
+    if (cpu < 0 || cpu == avoided_ || threads_.empty() ||
+        pthread_getaffinity_np(threads_[0].native_handle(), sizeof(found), &found) != 0) {
       return;
     }
-    for (std::thread& thread : threads_) {
-      cpu_set_t set;
-      if (pthread_getaffinity_np(thread.native_handle(), sizeof(set), &set) != 0) {
-        return;
-      }
-      if (avoided_ >= 0) {
-        CPU_SET(avoided_, &set);
-      }
-      CPU_CLR(cpu, &set);
-      if (CPU_COUNT(&set) < wanted_) {
-        return;  // there are more threads than processors
-      }
-      pthread_setaffinity_np(thread.native_handle(), sizeof(set), &set);
+    if (avoided_ < 0 || !CPU_EQUAL(&found, &given_)) {
+      allowed_ = found;  // by somebody else
     }
+    cpu_set_t rest = allowed_;
+    CPU_CLR(cpu, &rest);
+    if (CPU_COUNT(&rest) < wanted_) {
+      return;  // there are more threads than processors
+    }
+    for (std::thread& thread : threads_) {
+      pthread_setaffinity_np(thread.native_handle(), sizeof(rest), &rest);
+    }
+    given_ = rest;
     avoided_ = cpu;
   }
 
@@ -210,7 +210,9 @@ class Workers {
   }
 
   int wanted_ = 0;
-  int avoided_ = -1;  // the processor that the workers keep off
+  int avoided_ = -1;   // the processor that the workers keep off
+  cpu_set_t allowed_;  // the processors that they may use otherwise
+  cpu_set_t given_;    // and without the one they keep off
   Job job_{};
   std::atomic<bool> taken_[most_threads] = {};
   alignas(64) std::atomic<std::uint32_t> generation_{0};

@@ -494,3 +494,24 @@ def test_copies_and_pickles():
     g(X)
     assert copy.deepcopy(g) is g
     assert_same(npjit.jit(g)(X), logged(X))
+
+
+def test_gradients_draw_the_random_numbers_of_numpy():
+    rng, other = np.random.default_rng(3), np.random.default_rng(3)
+
+    def loss(x):
+        keep = rng.random(x.shape) < 0.5
+        y = np.where(keep, x, 0.0) * 2 + rng.normal(size=x.shape)
+        return np.sum(y * y)
+
+    g = npjit.value_and_grad(loss)
+    for _ in range(2):
+        value, gradient = g(X)
+        keep = other.random(X.shape) < 0.5
+        y = np.where(keep, X, 0.0) * 2 + other.normal(size=X.shape)
+        assert np.isclose(value, np.sum(y * y))
+        assert np.allclose(gradient, 4 * y * keep)
+        assert rng.bit_generator.state == other.bit_generator.state
+
+    with pytest.raises(npjit.CaptureError, match="a call to 'normal', unknown"):
+        npjit.grad(lambda x: np.sum(rng.normal(loc=x)))(X)

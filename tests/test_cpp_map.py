@@ -260,3 +260,16 @@ def test_integer_constants() -> None:
     for (dtype, value), text in shown.items():
         assert constant(Literal.of(value, np.dtype(dtype))) == text
     assert planes(Literal.of(1 - 2j, np.dtype("c8"))) == ("1.0f", "(-2.0f)")
+
+
+def test_neighbours_of_large_arrays_are_read_by_half_lines() -> None:
+    k = KernelBuilder([S[0], S[1]], (0, 1), [("f4", "in"), ("f4", "out")])
+    left = k.load(0, {0: S[2], 1: 1})
+    right = k.load(0, {0: S[2], 1: 1}, 2)
+    k.store(1, {0: S[1], 1: 1}, k.apply(SUBTRACT, "f4", right, left))
+    for shape in ((5, 40), (3, 300_000)):
+        a = sample(shape, "f4")
+        plan = single(k, [a], [("f4", (N[0], N[1] - 2))], (N[0], N[1] - 2, N[1]))
+        text = print_functions(plan)
+        assert "nj_are_close({0, 2})" in text and "simdlen(8)" in text
+        np.testing.assert_array_equal(run(plan, a, threads=2)[0], a[:, 2:] - a[:, :-2])

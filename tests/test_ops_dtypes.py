@@ -76,3 +76,20 @@ def test_take_counts_bools_as_numbers(indices):
     for axis in (None, 1):
         taken = npjit.jit(lambda x, a=axis: np.take(x, indices, a), fullgraph=True)
         assert_equal_numpy(taken(x), np.take(x, indices, axis))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.average(x, returned=True),
+        lambda x: np.average(x, axis=0, returned=True),
+        lambda x: np.cov(x, bias=None),
+        lambda x: np.fft.rfftn(x, axes=(0, 0)),
+        lambda x: np.var(x, mean=1j),
+        lambda x: np.linalg.pinv(x, 1),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::npjit.NpjitWarning")
+def test_rare_arguments(f):
+    x = square("d", 0)
+    assert_same(npjit.jit(f)(x), f(x))

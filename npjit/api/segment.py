@@ -18,7 +18,7 @@ from npjit.core.graph import Graph, reachable
 from npjit.core.op import CONTROL, Kind
 from npjit.frontend.cut import Definition, Segment
 from npjit.frontend.marks import own_nodes
-from npjit.frontend.source import compile_function
+from npjit.frontend.source import compile_made
 from npjit.frontend.trace import Captured
 from npjit.ops.errors import NotCaptured
 
@@ -135,7 +135,7 @@ def function_of(
     node: Definition, like: types.FunctionType, cells: dict[str, Any]
 ) -> types.FunctionType:
     """The function of a tree over the globals and closure of `like`, with further cells."""
-    code = compile_function(node, like.__code__, cells=tuple(cells))
+    code = compile_made(node, like.__code__, tuple(cells))
     own = dict(zip(like.__code__.co_freevars, like.__closure__ or (), strict=True))
     closure = tuple(
         own[name] if name in own else types.CellType(cells[name]) for name in code.co_freevars

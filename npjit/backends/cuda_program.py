@@ -11,6 +11,7 @@ then allocates and runs the tapes of its segments:
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -74,6 +75,7 @@ class Program:
         self.plan = self.module.plan
         self.unjoined = plan
         self.segments: dict[int, list[Segment | Step]] = {}
+        self._numbers = itertools.count()
         self._cut(plan.steps)
         self._cut(self.plan.steps)
         self._instances: dict[Any, Instance] = {}
@@ -90,7 +92,7 @@ class Program:
         def close() -> None:
             if plain:
                 unknown = unknowns_of(plain, self.plan.sources)
-                found.append(Segment(len(self.segments) * 1000 + len(found), tuple(plain), unknown))
+                found.append(Segment(next(self._numbers), tuple(plain), unknown))
                 plain.clear()
 
         self.segments[id(steps)] = found

@@ -12,15 +12,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from npjit.codegen.cpp_form import per_item
+from npjit.codegen.cpp_form import cost, per_item
 from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements
 from npjit.codegen.cpp_reduce import fold, loop
 from npjit.codegen.cpp_types import size
-from npjit.schedule.kernel import Phase, Store, extents
+from npjit.core.size import product
+from npjit.schedule.kernel import Load, Phase, Store, extents
 
 # steps that are looked at together: 4 KiB of float32
 _STRIP = 1024
+# bytes of an array that may be in the caches of two cores
+_CACHED = 2 << 20
+# additions of a step that wait for memory rather than for the processor
+_LIGHT = 64
 
 
 class OuterPrinter(KernelPrinter):
@@ -62,7 +67,8 @@ class MapPrinter(OuterPrinter):
     """No inner axes: one vector loop does all phases. Where one range of its indices decides about
     all padding, the inside and the outside of the range are loops without conditions. Where
     functions have a quicker form for some arguments, a strip whose arguments all suit it gets a
-    loop with that form."""
+    loop with that form. Where neighbours of an element are read from memory, vectors have half a
+    cache line: of whole ones every load would wait for two lines."""
 
     def body(self) -> None:
         w = self.writer
@@ -70,6 +76,9 @@ class MapPrinter(OuterPrinter):
         merged = Phase((), tuple(self.kernel.instructions()))
         printed = PhasePrinter(self.values, merged, Levels([[axis]], {}, vector=axis)).print()
         w.lines(printed.levels[-1])
+        narrow = self._narrow(merged)
+        if narrow:
+            w.line(f"const b1 narrow = {narrow};")
 
         def inside(low: str, high: str) -> None:
             w.lines(printed.levels[0])
@@ -77,10 +86,32 @@ class MapPrinter(OuterPrinter):
                 self._padded_loops(low, high, printed)
             elif not printed.near.keys().isdisjoint(printed.levels[1]):
                 self._near_loops(low, high, printed)
+            elif narrow:
+                lanes = 32 // max(b.dtype.itemsize for b in self.kernel.buffers)
+                with w.block("if (narrow)"):
+                    self._vector_loop(low, high, printed.levels[1], f"simdlen({lanes})")
+                with w.block("else"):
+                    self._vector_loop(low, high, printed.levels[1])
             else:
                 self._vector_loop(low, high, printed.levels[1])
 
         self.segments(self.kernel.outer, inside)
+
+    def _narrow(self, phase: Phase) -> str:
+        """When vectors of half a cache line are better; empty for never."""
+        axis = self.kernel.outer[-1]
+        windows: dict[object, dict[str, None]] = {}
+        for _, i in phase.body:
+            if isinstance(i, Load) and (axis, 1) in i.access.strides and not i.access.gathers:
+                places = windows.setdefault((i.access.buffer, i.access.strides), {})
+                places[size(i.access.offset)] = None
+        several = [", ".join(places) for places in windows.values() if len(places) > 1]
+        if not several or cost(phase) > _LIGHT or self.is_inlined():
+            return ""
+        steps = size(product(extents(self.kernel, self.kernel.outer)))
+        item = max(b.dtype.itemsize for b in self.kernel.buffers)
+        close = " | ".join(f"nj_are_close({{{places}}})" for places in several)
+        return f"(NJ_VECTOR_BYTES > 32) & (({steps}) * {item} > {_CACHED}) & ({close})"
 
     def _padded_loops(self, low: str, high: str, printed: Statements) -> None:
         w = self.writer

@@ -63,6 +63,8 @@ class Assumptions:
         # sizes known not to be negative here: by guards, and by the conditions of branches around
         self.facts: list[Size] = []
         self._equal: dict[Var, Size] = {}
+        # answers of `normal` since a guard has last equated a variable
+        self._normal: dict[Size, Size] = {}
         self._known: dict[Guard, bool] = {}
 
     @staticmethod
@@ -96,7 +98,12 @@ class Assumptions:
 
     def normal(self, size: Size) -> Size:
         """The size with every variable that a guard has equated replaced."""
-        return substitute(size, self._equal) if self._equal else size
+        if not self._equal or isinstance(size, int):
+            return size
+        found = self._normal.get(size)
+        if found is None:
+            found = self._normal[size] = substitute(size, self._equal)
+        return found
 
     def eq(self, a: Size, b: Size) -> bool | None:
         """Whether a == b: True, False, or None when it depends on the sizes."""
@@ -282,4 +289,5 @@ class Assumptions:
             for known in self._equal:
                 self._equal[known] = substitute(self._equal[known], {v: value})
             self._equal[v] = value
+            self._normal.clear()
             return

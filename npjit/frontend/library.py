@@ -72,7 +72,7 @@ def library_value(outside: Outside, value: Any) -> Any:
         return value
     root = _root_of(value)
     if root == "numpy":
-        return _numpy_value(outside.capture.block, value)
+        return _numpy_value(outside, value)
     if root in _FIXED_MODULES and callable(value):
         return value
     return None
@@ -86,23 +86,28 @@ def _special_form(block: Any, value: Any) -> Any:
     return STAND_INS.get(value) if type(value) is type else None
 
 
-def _numpy_value(block: Any, value: Any) -> Any:
+def _numpy_value(outside: Outside, value: Any) -> Any:
     if isinstance(value, _ArrayFunction) and value.__name__ not in _IMPURE:
-        return _array_function(block, value)
+        return _array_function(outside.capture.block, value)
     if isinstance(value, type):
         return value if issubclass(value, (np.generic, *_PURE_CLASSES)) else None
     if isinstance(value, _INDEXING) or getattr(value, "__name__", "") in _PURE_FUNCTIONS:
         return value
-    return unknown_call(value) if callable(value) and not isinstance(value, np.ndarray) else None
+    is_function = callable(value) and not isinstance(value, np.ndarray)
+    return unknown_call(outside, value) if is_function else None
 
 
-def unknown_call(value: Any) -> Callable[..., Any]:
-    """A function that ends the trace when it is called."""
+def unknown_call(outside: Outside, value: Any) -> Callable[..., Any]:
+    """A function that ends the trace when it is called; a trace on actual values calls it (a draw
+    of random numbers, say), where no traced value takes part.
+    """
 
-    def refused(*args: Any, **kwargs: Any) -> Any:
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if outside.sees_values and not has_traced((*args, *kwargs.values())):
+            return _held(outside.capture.block, value(*args, **kwargs))
         raise NotCaptured(f"a call to {getattr(value, '__name__', value)!r}, unknown to npjit")
 
-    return refused
+    return called
 
 
 def _array_function(block: Any, function: Any) -> Callable[..., Any]:

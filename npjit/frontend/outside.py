@@ -112,7 +112,7 @@ class Outside:
             return made
         if callable(value) and not hasattr(value, "__dict__"):
             self.capture.check(number, ("is", value))
-            return unknown_call(value)
+            return self.unknown(value)
         self.capture.check(number, ("type", cls))
         return ObjectProxy(self, value, number)
 
@@ -166,6 +166,10 @@ class Outside:
         if issubclass(cls, tuple) and hasattr(cls, "_fields"):
             return named_tuple_class(self, cls)
         return ClassProxy(self, cls, number)
+
+    def unknown(self, function: Any) -> Callable[..., Any]:
+        """What traced code calls in place of a function that npjit does not know."""
+        return unknown_call(self, function)
 
     def stage(self, function: Any) -> Any:
         """A function, or what stands in its place, as traced code calls it."""

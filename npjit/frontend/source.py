@@ -13,8 +13,12 @@ import functools
 import inspect
 import linecache
 import types
+import weakref
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+# the trees of code that was compiled from them here
+_made: weakref.WeakKeyDictionary[types.CodeType, Function] = weakref.WeakKeyDictionary()
 
 _FUTURE_FLAGS = 0x1FF0000  # compiler flags that `from __future__ import` sets
 
@@ -24,6 +28,8 @@ def function_tree(code: types.CodeType) -> Function | None:
     """The function's definition (decorators removed) or Lambda, with the file's lines and columns;
     None without source.
     """
+    if code in _made:
+        return _made[code]
     for imports in (_no_imports, _module_imports):
         for node in _candidates(code):
             if _same_code(compile_function(node, code, imports(code)), code):
@@ -127,6 +133,15 @@ def compile_function(
     compiled = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
     scope = _nested(compiled, name)
     return _nested(scope, "<lambda>" if isinstance(node, ast.Lambda) else node.name)
+
+
+def compile_made(
+    node: Function, code: types.CodeType, cells: tuple[str, ...] = ()
+) -> types.CodeType:
+    """The same for a tree that stands in no file; `function_tree` knows it by its code."""
+    made = compile_function(node, code, cells=cells)
+    _made[made] = node
+    return made
 
 
 def _nested(code: types.CodeType, name: str) -> types.CodeType:

@@ -202,6 +202,8 @@ def _several(x: Tracer, s: Any, axes: Any) -> list[tuple[Any, int]]:
         raise NotCaptured("a Fourier transform with s= and without axes=")
     axes = range(x.ndim) if axes is None else axes
     numbers = [one_axis(d, x.ndim) for d in axes]
+    if len(set(numbers)) != len(numbers):
+        raise NotCaptured("a Fourier transform twice along one axis")
     if s is None:
         return [(None, d) for d in numbers]
     if len(s) != len(numbers):

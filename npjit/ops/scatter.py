@@ -76,7 +76,6 @@ SCATTER_MAXIMUM = _scatter("maximum", "maximum", _at(np.maximum), "max")
 SCATTER_MINIMUM = _scatter("minimum", "minimum", _at(np.minimum), "min")
 
 
-
 def _at_places(ufunc: np.ufunc) -> Callable[..., None]:
     def store(target: Any, places: Any, value: Any) -> None:
         ufunc.at(target, places)

@@ -60,9 +60,13 @@ def _is_count(value: Any) -> bool:
     return value is None or type(value) in (int, SymInt) or isinstance(value, np.integer)
 
 
-def _is_real(value: Any) -> bool:
+def _are_real(value: Any) -> bool:
     kind = getattr(getattr(value, "dtype", None), "kind", "f")
-    return type(value) is not complex and kind != "c" and not getattr(value, "ndim", 0)
+    return type(value) is not complex and kind != "c"
+
+
+def _is_real(value: Any) -> bool:
+    return _are_real(value) and not getattr(value, "ndim", 0)
 
 
 def _is_mask(value: Any) -> bool:
@@ -87,6 +91,7 @@ _USUAL: dict[str, Callable[[Any], bool]] = {
     "keepdims": _is_flag,
     "kind": _is_text,
     "left": _is_real,
+    "mean": _are_real,
     "minlength": _is_count,
     "n": _is_count,
     "nan": _is_real,

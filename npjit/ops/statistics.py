@@ -163,7 +163,7 @@ def average(
     if weights is None:
         made = mean(array, axis, keepdims=kept)
         total: Any = np.full_like(made, count_along(array, axis))
-        return (made, total) if returned else made
+        return (made, total if made.ndim else total[()]) if returned else made
     w = _spread_weights(array, as_array(block, weights), axis)
     kind = np.result_type(array.dtype, w.dtype)
     if array.dtype.kind in "iub":
@@ -359,7 +359,7 @@ def cov(
     if not rowvar:
         rows = [r.T if r.shape[0] != 1 else r for r in rows]
     x = rows[0] if len(rows) == 1 else np.concatenate(rows, axis=0)
-    ddof = ddof if ddof is not None else (0 if bias else 1)
+    ddof = ddof if ddof is not None else (1 if bias == 0 else 0)
     left = x.shape[1] - ddof
     x = x - np.mean(x, axis=1, keepdims=True)
     product_ = np.matmul(x, np.conj(x.T))

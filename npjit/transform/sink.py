@@ -41,15 +41,18 @@ def sink(graph: Graph) -> Graph:
         if n.op.kind not in CONTROL:
             return None
         first = 1 if isinstance(n.params, Cond) else 0
-        given = args[first:]
+        graphs = _graphs(n.params)
+        # behind what the bodies take come values that only have to be computed before
+        last = first + len(graphs[0][1].inputs)
+        given = args[first:last]
         kept = {*range(getattr(n.params, "carried", 0)), *n.params.written}
         found = _arguments(given, kept, lambda a: _chain(a, written))
         if found is None:
             return None
         places, after = found
-        bodies = {name: _made(g, places, after) for name, g in _graphs(n.params)}
+        bodies = {name: _made(g, places, after) for name, g in graphs}
         params = replace(n.params, **bodies)
-        return block.add(n.op, (*args[:first], *after), params, n.type)
+        return block.add(n.op, (*args[:first], *after, *args[last:]), params, n.type)
 
     return rebuild(graph, rewrite)
 

@@ -49,8 +49,9 @@ _handles: list[Any] = [None]
 _functions: dict[int, tuple[Start, int]] = {}
 # what was asked for: "launch", "graph", "change", "run graph", "destroy"
 log: list[str] = []
-# the text of the last error, and the current device
-state: dict[str, Any] = {"error": b"CUDA_ERROR_DOUBLE", "device": 0}
+# the text of the last error, the current device, and how many changes of graphs succeed before one
+# fails
+state: dict[str, Any] = {"error": b"CUDA_ERROR_DOUBLE", "device": 0, "changes": 1 << 30}
 
 
 def _handle(value: Any) -> int:
@@ -111,6 +112,9 @@ def _instantiate(out: Any, graph: int, flags: int) -> int:
 
 def _change(ready: int, node: int, parameters: Any) -> int:
     log.append("change")
+    state["changes"] -= 1
+    if state["changes"] < 0:
+        return 999
     _handles[node].words = _of_node(parameters).words
     return 0
 

@@ -126,6 +126,23 @@ def test_launches_become_a_graph_on_the_third_call(cupy: Any, mode: str) -> None
     assert log.count("destroy") >= 2
 
 
+def test_a_graph_that_cannot_be_changed_is_made_anew(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def steps(x):
+        return x / x.sum(), x - x.mean()
+
+    f = npjit.jit(steps, fullgraph=True)
+    held = [check(cupy, f, steps, normal(3000) + k) for k in range(4)]
+    monkeypatch.setitem(driver_double.state, "changes", 1)
+    with pytest.raises(RuntimeError, match="CUDA_ERROR_DOUBLE"):
+        check(cupy, f, steps, normal(3000))
+    monkeypatch.setitem(driver_double.state, "changes", 1 << 30)
+    driver_double.log.clear()
+    held.append(check(cupy, f, steps, normal(3000) + 7))
+    assert driver_double.log.count("graph") == 1
+
+
 def test_a_call_like_the_last_changes_nothing_in_the_graph(cupy: Any) -> None:
     f = npjit.jit(lambda x: (x / x.sum(), x - x.mean()), fullgraph=True, mode="reduce-overhead")
     x = cupy.asarray(normal(3000))

@@ -281,3 +281,22 @@ def test_a_loop_and_nothing_else(cupy: Any) -> None:
     triangular(want)
     npjit.jit(triangular, fullgraph=True)(given)
     np.testing.assert_allclose(given.get(), want, rtol=1e-10, atol=1e-12)
+
+
+def checksum(data):
+    crc = 0xFFFF
+    for b in data:
+        current = int(b)
+        for _ in range(12):
+            if (crc ^ current) & 1:
+                crc = (crc >> 1) ^ 0x8408
+            else:
+                crc >>= 1
+            current >>= 1
+        crc = crc ^ 1
+    return crc & 0xFFFF
+
+
+def test_steps_behind_loops_and_branches(cupy: Any) -> None:
+    data = np.random.default_rng(0).integers(0, 256, 20).astype("u1")
+    assert npjit.jit(checksum, fullgraph=True)(cupy.asarray(data)) == checksum(data)

@@ -170,8 +170,11 @@ def _near(got: Any, want: Any, runs: list[Any]) -> Any:
         size = np.maximum(np.abs(want.real), np.abs(want.imag))
         spread = [_spread(p(want), [p(r) for r in runs], size) for p in (np.real, np.imag)]
         both = np.maximum(*spread)
-        return _within(got.real, want.real, both) & _within(got.imag, want.imag, both)
-    return _within(got, want, _spread(want, runs, np.abs(want)))
+        moved = np.any([r != want for r in runs], axis=0)
+        parts = [(p(got), p(want)) for p in (np.real, np.imag)]
+        return np.logical_and(*[_within(a, b, both, moved) for a, b in parts])
+    moved = np.any([r != want for r in runs], axis=0)
+    return _within(got, want, _spread(want, runs, np.abs(want)), moved)
 
 
 def _spread(want: Any, runs: list[Any], size: Any) -> Any:
@@ -191,11 +194,12 @@ def _same_kind(a: Any, b: Any) -> Any:
     return ~zeros & (finite | (a == b) | (np.isnan(a) & np.isnan(b)))
 
 
-def _within(got: Any, want: Any, tolerance: Any) -> Any:
+def _within(got: Any, want: Any, tolerance: Any, moved: Any) -> Any:
+    """Where got is near enough, and a zero of the same sign unless the noise moves the value."""
     with np.errstate(all="ignore"):
         distance = np.abs(got.astype(np.float64) - want.astype(np.float64))
     zeros = (got == 0) & (want == 0) & (np.signbit(got) != np.signbit(want))
-    return (tolerance == np.inf) | _equal(got, want) | ((distance <= tolerance) & ~zeros)
+    return (tolerance == np.inf) | _equal(got, want) | ((distance <= tolerance) & (~zeros | moved))
 
 
 def _shown(value: Any) -> str:

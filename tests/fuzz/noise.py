@@ -42,7 +42,7 @@ _MANY = """
     vecmat cross trapezoid polyval gradient reduce
 """
 # which of 0.0 and -0.0 they give depends on the order in which NumPy's lanes meet
-EXTREMES = frozenset(["max", "min", "amax", "amin", "nanmax", "nanmin", "ptp"])
+EXTREMES = frozenset(["max", "min", "amax", "amin", "nanmax", "nanmin", "ptp", "fmax", "fmin"])
 EXACT, REAL_ONLY, MANY = (frozenset(text.split()) for text in (_EXACT, _REAL_ONLY, _MANY))
 
 
@@ -121,7 +121,9 @@ def _any_unsigned(result: Any, function: Any, args: Any, rng: Any) -> Any:
         return result
     with np.errstate(invalid="ignore"):
         fits = (source > -1) & (source <= np.iinfo(result.dtype).max)
-    return np.where(fits, result, rng.integers(0, 200, np.shape(result)).astype(result.dtype))[()]
+    most = np.iinfo(result.dtype).max
+    any_numbers = rng.integers(0, most, np.shape(result), result.dtype, endpoint=True)
+    return np.where(fits, result, any_numbers)[()]
 
 
 def _epsilon(value: Any) -> float:
@@ -130,7 +132,11 @@ def _epsilon(value: Any) -> float:
 
 
 def _any_zero(value: Any, rng: Any) -> Any:
-    """The value with random signs of its zeros."""
+    """The value with random signs of its zeros, complex numbers' parts included."""
+    if np.asarray(value).dtype.kind == "c":
+        made = np.array(value)
+        made.real, made.imag = _any_zero(made.real, rng), _any_zero(made.imag, rng)
+        return made[()]
     if np.asarray(value).dtype.kind != "f":
         return value
     signs = rng.choice([-1.0, 1.0], np.shape(value)).astype(np.asarray(value).dtype)

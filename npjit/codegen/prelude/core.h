@@ -113,6 +113,18 @@ static __attribute__((noinline, cold)) i64 nj_wrap_index(i64 i, i64 n, i32* fail
   return 0;
 }
 
+// Whether two of these offsets (in elements) are neighbours: a vector that is loaded at one of them
+// begins in the middle of a cache line.
+template <i64 count>
+NJ_INLINE b1 nj_are_close(const i64 (&offsets)[count]) {
+  b1 found = false;
+  for (i64 i = 0; i < count; ++i)
+    for (i64 j = 0; j < i; ++j)
+      found |= (offsets[i] != offsets[j]) & (offsets[i] - offsets[j] < 8) &
+               (offsets[j] - offsets[i] < 8);
+  return found;
+}
+
 // Copies an array of any strides (in elements) to packed memory, or back from there; the end of what
 // was packed.
 static char* nj_keep(char* packed, char* array, i64 rank, const i64* extents, const i64* strides,
