@@ -29,6 +29,12 @@ constexpr std::chrono::microseconds spin_time{200};
 // others.
 constexpr int chunks_each = 4;
 
+// Beside other load a worker comes, or finishes, whole time slices late. Where that cost more than
+// waking one does, the caller works alone for this many times as long, so that little is lost.
+constexpr int times_alone = 20;
+
+using Clock = std::chrono::steady_clock;
+
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -40,7 +46,7 @@ void pause() {
 // Spins until done() holds; false when the time is up before that.
 template <class Done>
 bool spin(Done done) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   auto now = start;
   do {
     for (int i = 0; i < 32; ++i) {
@@ -52,7 +58,7 @@ bool spin(Done done) {
     if (now - start > pause_time) {
       std::this_thread::yield();
     }
-    now = std::chrono::steady_clock::now();
+    now = Clock::now();
   } while (now - start < spin_time);
   return done();
 }
@@ -93,6 +99,7 @@ class Workers {
     }
     stop();
     wanted_ = workers;
+    alone_until_ = {};
     avoided_ = -1;
     sigset_t all;
     sigset_t before;
@@ -109,19 +116,30 @@ class Workers {
   }
 
   void run(const Job& job) {
+    const auto start = Clock::now();
+    if (start < alone_until_) {
+      job.run_all();
+      return;
+    }
     job_ = job;
     for (int chunk = 0; chunk < job.chunks; ++chunk) {
       taken_[chunk].store(false, std::memory_order_relaxed);
     }
     open_.store(true);
     signal_change();
-    take_chunks(0);
+    const int mine = take_chunks(0);
+    const auto worked = Clock::now() - start;
     // All chunks are taken. A worker that comes now finds the job closed; those inside finish
     // theirs.
     open_.store(false);
     const auto all_left = [this] { return inside_.load() == 0; };
     while (!spin(all_left)) {
       std::this_thread::yield();
+    }
+    const auto end = Clock::now();
+    const auto lost = end - start - worked * job.chunks / std::max(mine, 1);
+    if (lost > spin_time) {
+      alone_until_ = end + times_alone * lost;
     }
   }
 
@@ -170,7 +188,9 @@ class Workers {
     stopped_.store(false);
   }
 
-  void take_chunks(int first) {
+  // How many of the job's chunks this thread has done.
+  int take_chunks(int first) {
+    int count = 0;
     const int fixed_before = fixed_count;
     fixed_count = job_.threads;
     in_chunk = true;
@@ -178,10 +198,12 @@ class Workers {
       const int chunk = (first + i) % job_.chunks;
       if (!taken_[chunk].load(std::memory_order_relaxed) && !taken_[chunk].exchange(true)) {
         job_.run(chunk);
+        count += 1;
       }
     }
     in_chunk = false;
     fixed_count = fixed_before;
+    return count;
   }
 
   void work(int number, std::uint32_t seen) {
@@ -213,6 +235,7 @@ class Workers {
   int avoided_ = -1;   // the processor that the workers keep off
   cpu_set_t allowed_;  // the processors that they may use otherwise
   cpu_set_t given_;    // and without the one they keep off
+  Clock::time_point alone_until_{};
   Job job_{};
   std::atomic<bool> taken_[most_threads] = {};
   alignas(64) std::atomic<std::uint32_t> generation_{0};

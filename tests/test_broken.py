@@ -18,6 +18,7 @@ import pytest
 
 import npjit
 from npjit.api import broken
+from npjit.core.op import CONTROL
 from tests.calls import assert_same, check_calls
 
 LOG: list = []
@@ -390,6 +391,23 @@ def test_too_little_is_not_compiled():
     g = npjit.jit(f, backend="numpy")
     check_calls(g, X, 7, mode="broken")
     assert g.cache_info()["compiled"] == 1
+
+
+def test_loops_and_branches_of_segments_are_staged(jit):
+    def f(x):
+        LOG.append(len(x))
+        best = x[0]
+        for i in range(len(x)):
+            if x[i] > best:
+                best = x[i]
+        return best * 2
+
+    g = jit(f)
+    check_calls(g, np.sin(np.arange(1000.0)), mode="broken")
+    (segment,) = g.parts.segments.values()
+    (made,) = segment.compiled
+    assert any(n.op.kind in CONTROL for n in made.graph.nodes)
+    assert len(made.graph.nodes) < 20
 
 
 # ---------------------------------------------------------------- helpers

@@ -239,3 +239,10 @@ def test_the_target_and_npjits_own_files_are_in_the_key(monkeypatch):
 def test_constants_of_the_code_are_in_the_key():
     assert key_of(lambda x: x + 0.0, X) != key_of(lambda x: x + -0.0, X)
     assert key_of(lambda x: x + 1.0, X) != key_of(lambda x: x + 1.5, X)
+
+
+def test_plans_are_of_one_version_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = plans.fingerprint.__wrapped__()
+    assert plans.fingerprint.__wrapped__() == before
+    monkeypatch.setattr(np, "__version__", "2.99")
+    assert plans.fingerprint.__wrapped__() != before

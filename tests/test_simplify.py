@@ -341,3 +341,28 @@ def test_locate() -> None:
     assert locate(odd, even, known) is APART
     assert locate(cut(At(1)), even, known) is APART
     assert locate(cut(At(2)), even, known) == index((2,), [At(1)])
+
+
+def test_an_update_that_the_next_one_replaces_goes() -> None:
+    def f(x: Any) -> Any:
+        for k in range(1, 3):
+            x[:2] = np.sin(x[1:3]) * k
+            x[:2] = np.maximum(x[:2], 0.25)
+        return x + 1.0
+
+    graph = simplified(f, X.copy(), symbolic=False)
+    assert kinds_of(graph).count("update") == 2
+
+
+def test_what_lies_under_a_replaced_update_stays() -> None:
+    """Columns 0 and 1 in turn: only the first store to column 1 can go."""
+
+    def f(x: Any) -> Any:
+        x[:, 0] = np.sin(x[:, 2])
+        x[:, 1] = np.cos(x[:, 2])
+        x[:, 1] = x[:, 1] * 2.0
+        x[:, 2] = x[:, 3]
+        return x + 1.0
+
+    graph = simplified(f, X.copy(), symbolic=False)
+    assert kinds_of(graph).count("update") == 3

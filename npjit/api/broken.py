@@ -25,7 +25,7 @@ from npjit.frontend.cut import Definition, Segment, cut
 from npjit.frontend.marks import Marks, is_caught
 from npjit.frontend.pieces import THROUGH
 from npjit.frontend.source import Function, function_tree
-from npjit.ops.errors import NotCaptured
+from npjit.ops.errors import NeverCaptured, NotCaptured
 
 # versions of one segment; what has more kinds of values runs as NumPy
 MOST_VERSIONS = 6
@@ -96,9 +96,10 @@ class Parts:
             filename = self.code.co_filename
             if error.__cause__ is not None and not is_caught(error, self.tree.body, filename):
                 return False
-            learned = self.marks.learn(error, body, filename)
-            self.marks.spread(self.tree.body, self.variables, filename)
-            return learned
+            node = self.marks.learn(error, body, filename)
+            if isinstance(error, NeverCaptured) and isinstance(node, ast.Call):
+                self.marks.spread(node, self.tree.body, self.variables)
+            return node is not None
 
     def recut(self) -> None:
         """Cut the whole function by the marks that there are now."""

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from npjit.codegen.cache import digest, open_cache
 from npjit.core.faithful import faithful
 from npjit.core.graph import Graph
@@ -62,9 +64,11 @@ def remember(key: str, path: Path, perms: tuple[Perm, ...]) -> None:
 
 @functools.cache
 def fingerprint() -> str:
-    """Changes when any file of the package does."""
+    """Changes when any file of the package does, or NumPy, whose version some rows go by."""
     root = Path(__file__).parent.parent
-    return digest(*(f"{name} {size} {time}" for name, size, time in sorted(_files(str(root)))))
+    return digest(
+        np.__version__, *(f"{name} {size} {time}" for name, size, time in sorted(_files(str(root))))
+    )
 
 
 def _files(folder: str) -> Iterator[tuple[str, int, int]]:

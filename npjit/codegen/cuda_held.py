@@ -133,10 +133,6 @@ def shape_for(n: int, width: int, most: int) -> tuple[int, int] | None:
     while lanes > 2 * _GROUPS[0] and n * 2 <= lanes * most:
         lanes //= 2
     items = up(n, lanes * width)
-    # fewer threads where more would be idle
-    fewer = up(n, lanes // 2 * width) if 1 < lanes <= 32 else 2 * items
-    if fewer < 2 * items and fewer * width <= most:
-        lanes, items = lanes // 2, fewer
     return (lanes, items) if items * width <= max(most, width) else None
 
 

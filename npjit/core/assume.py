@@ -169,8 +169,10 @@ class Assumptions:
         if coef < 0:
             low = bounds(Expr(((mono, 1),)))[0]
             return term if low is None else coef * low
-        if more or not isinstance(atom, Fn):
+        if more:
             return term
+        if isinstance(atom, Var):
+            return coef * self.greatest(self.ranges[atom][1])
         parts = [self.greatest(a) for a in atom.args]
         if atom.name in ("min", "max"):
             return coef * (smin(*parts) if atom.name == "min" else smax(*parts))

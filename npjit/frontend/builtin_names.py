@@ -63,7 +63,7 @@ def _refuse(outside: Outside, name: str) -> Callable[..., Any]:
     def refused(*args: Any, **kwargs: Any) -> Any:
         if name == "print" and outside.sees_values:
             return print(*args, **kwargs)
-        raise NotCaptured(f"{name}() is called")
+        raise NeverCaptured(f"{name}() is called")
 
     return refused
 
@@ -141,7 +141,9 @@ def _kind_of_number(value: Any) -> Any:
 
 def _round(outside: Outside, number: Any, *digits: Any, **kwargs: Any) -> Any:
     """round() to a Python int goes to the even one of two as near."""
-    is_float = type(number) is Tracer and number.dtype.kind == "f" and number.weight is not Weight.ARRAY
+    is_float = (
+        type(number) is Tracer and number.dtype.kind == "f" and number.weight is not Weight.ARRAY
+    )
     if not is_float or digits or kwargs:
         return round(number, *digits, **kwargs)
     return convert(int, np.rint(number))

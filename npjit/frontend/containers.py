@@ -26,7 +26,7 @@ MOST_ITEMS = 500
 
 def _refused(name: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        raise NotCaptured(f"a store into an object older than the call ({name})")
+        raise NeverCaptured(f"a store into an object older than the call ({name})")
 
     return method
 

@@ -20,7 +20,7 @@ from npjit.frontend.conversions import STAND_INS, convert
 from npjit.frontend.lists import whole
 from npjit.frontend.vectorized import vectorize
 from npjit.ops import build, kinds
-from npjit.ops.errors import NotCaptured, name_of
+from npjit.ops.errors import NeverCaptured, NotCaptured, name_of
 from npjit.ops.namespace import traced_namespace
 from npjit.ops.operands import has_traced
 from npjit.ops.tracer import Tracer, as_node, fresh, guarded, is_traced
@@ -105,7 +105,7 @@ def unknown_call(outside: Outside, value: Any) -> Callable[..., Any]:
     def called(*args: Any, **kwargs: Any) -> Any:
         if outside.sees_values and not has_traced((*args, *kwargs.values())):
             return _held(outside.capture.block, value(*args, **kwargs))
-        raise NotCaptured(f"a call to {getattr(value, '__name__', value)!r}, unknown to npjit")
+        raise NeverCaptured(f"a call to {getattr(value, '__name__', value)!r}, unknown to npjit")
 
     return called
 

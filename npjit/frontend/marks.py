@@ -107,42 +107,32 @@ class Marks:
         """Compile nothing of these statements."""
         self.opaque |= {key_of(n) for s in body for n in _with_value(s)}
 
-    def learn(self, error: NotCaptured, body: list[ast.stmt], filename: str) -> bool:
-        """Mark what made the trace of these statements fail; False when that is not among them."""
-        found = _failed_node(error, body, filename)
-        if found is None:
-            return False
-        path, inside = found
+    def learn(self, error: NotCaptured, body: list[ast.stmt], filename: str) -> ast.AST | None:
+        """Mark what made the trace of these statements fail, and tell it; None when that is not
+        among them.
+        """
+        path, inside = _failed_node(error, body, filename) or ([], False)
         if any(self.stays(node) for node in path):
-            return False
+            return None
         for node in reversed(path):
             if isinstance(node, ast.stmt):
-                return self._keep(node, str(error))
+                return node if self._keep(node, str(error)) else None
             if _is_part(node, path):
                 self.python[key_of(node)] = str(error)
                 if inside and isinstance(node, ast.Call):
                     self.through.add(key_of(node))
-                return True
-        return False
+                return node
+        return None
 
-    def spread(self, body: list[ast.stmt], local: frozenset[str], filename: str) -> None:
-        """Mark the further calls of what is called by a marked one, where that is a builtin, or
-        belongs to a global: print, or rng.normal. They would break, too.
+    def spread(self, call: ast.Call, body: list[ast.stmt], local: frozenset[str]) -> None:
+        """Mark the further calls of what a marked call calls, where that is a builtin, or belongs
+        to a global: print, or rng.normal. They would break, too.
         """
-        calls = [
-            (n, ast.unparse(n.func))
-            for s in body
-            for n in own_nodes(s)
-            if isinstance(n, ast.Call) and not _root(n.func) & local
-        ]
-        marked = {
-            text: self.python[key_of(n)].partition(": ")[2]
-            for n, text in calls
-            if key_of(n) in self.python and key_of(n) not in self.through
-        }
-        for n, text in calls:
-            if text in marked:
-                self.python.setdefault(key_of(n), f"{filename}:{n.lineno}: {marked[text]}")
+        callee = ast.unparse(call.func)
+        file, _, reason = self.python[key_of(call)].partition(f":{call.lineno}: ")
+        for n in (n for s in body for n in own_nodes(s) if isinstance(n, ast.Call)):
+            if ast.unparse(n.func) == callee and not _names_in(n.func) & local:
+                self.python.setdefault(key_of(n), f"{file}:{n.lineno}: {reason}")
 
     def _keep(self, s: ast.stmt, reason: str) -> bool:
         """Leave a statement to Python, but for its parts; at the second time, with them."""
@@ -175,8 +165,7 @@ def _with_value(s: ast.stmt) -> list[ast.AST]:
     return [s, value] if isinstance(value, _PARTS) and span_of(value) == span_of(s) else [s]
 
 
-def _root(e: ast.expr) -> frozenset[str]:
-    """The variables in an expression."""
+def _names_in(e: ast.expr) -> frozenset[str]:
     return frozenset(n.id for n in ast.walk(e) if isinstance(n, ast.Name))
 
 

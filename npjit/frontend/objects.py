@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from npjit.core.graph import Weight
-from npjit.ops.errors import NotCaptured
+from npjit.ops.errors import NeverCaptured, NotCaptured
 from npjit.ops.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _from_class(obj: Any, name: str, found: Any) -> Any:
     if hasattr(type(found), "__get__"):
         if outside.sees_values and isinstance(obj, ObjectProxy):
             return outside.unknown(getattr(obj._npjit_value, name))
-        raise NotCaptured(f"the descriptor .{name} of a {cls.__name__} object")
+        raise NeverCaptured(f"the descriptor .{name} of a {cls.__name__} object")
     return outside.read(found, obj._npjit_fetch(name))
 
 

@@ -228,8 +228,19 @@ def _copysign_vjp(g: Any, y: Any, a: Any, b: Any) -> list[Any]:
     return [np.where(np.signbit(a) == np.signbit(b), g, -g), None]
 
 
+# of two values that are equal, 0.0 and -0.0, the second; for float16 from NumPy 2.5 on
+_HALVES_TOO = bool(np.signbit(np.nextafter(np.float16(0.0), np.float16(-0.0))))
+
+
+def _nextafter(params: Any, args: Sequence[np.dtype[Any]], result: np.dtype[Any]) -> str:
+    """C text, by NumPy's version for float16."""
+    second = _HALVES_TOO and result.itemsize == 2
+    first = "nj_select({0} == {1}, {1}, {0})" if second else "{0}"
+    return f"nj_nextafter({first}, {{1}})"
+
+
 elementwise(np.copysign, "nj_copysign({0}, {1})", vjp=_copysign_vjp)
-elementwise(np.nextafter, "nj_nextafter({0}, {1})", cost=4, flat=True)
+elementwise(np.nextafter, _nextafter, cost=4, flat=True)
 elementwise(np.spacing, "nj_spacing({0})", cost=4, flat=True)
 elementwise(
     np.ldexp,

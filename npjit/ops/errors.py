@@ -44,6 +44,10 @@ def name_of(function: Any) -> str:
     return f"{function.__module__}.{name}".replace("numpy.", "np.", 1)
 
 
+class NeverCaptured(NotCaptured):
+    """A call that no trace can make, whatever its arguments: print, a draw of random numbers."""
+
+
 def active_trace() -> Any:
     """The innermost trace of this thread, or None."""
     traces = getattr(_active, "traces", None)

@@ -48,6 +48,8 @@ class _Search:
         self.removable: set[Node] = set()
         # for a removable node the reads that go through to its first argument
         self.passed: dict[Node, list[View]] = {}
+        # the update that has a removable one's storage, when that is left out
+        self.heirs: dict[Node, Node | None] = {}
         self.outputs = set(graph.outputs)
         self.written = {n for _, n in graph.writes}
 
@@ -71,11 +73,13 @@ class _Search:
         for user in self.users[n]:
             if user.op.kind is Kind.VIEW:
                 reads.append(user.params)
-            elif user in self.removable and user.args[0] is n:
-                reads += self.passed[user]
-            elif _replaces(user, n):
-                pass
-            elif user.op.kind in CONTROL or (user.op.kind in _UPDATES and user.args[0] is n):
+            elif user.op.kind in _UPDATES and user.args[0] is n:
+                reads += self.passed.get(user, [])
+                heir = self.heirs.get(user) if user in self.removable else user
+                if heir is not None and not _replaces(heir, n):
+                    return None
+                self.heirs[n] = heir
+            elif user.op.kind in CONTROL:
                 return None
             else:
                 reads.append(whole)
@@ -95,10 +99,10 @@ class _Search:
         return rest
 
 
-def _replaces(user: Node, n: Node) -> bool:
-    """Whether a node is an update that overwrites just what the update n has stored."""
-    both = user.op.kind is Kind.UPDATE and n.op.kind is Kind.UPDATE
-    return both and user.args[0] is n and user.params == n.params
+def _replaces(later: Node, n: Node) -> bool:
+    """Whether both are updates, of just the same elements."""
+    both = later.op.kind is Kind.UPDATE and n.op.kind is Kind.UPDATE
+    return both and later.params == n.params
 
 
 @dataclass
