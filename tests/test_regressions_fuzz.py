@@ -296,3 +296,16 @@ def products_twice(x: Any) -> Any:
 
 def test_flattened_reduction_of_a_middle_axis() -> None:
     check_calls(npjit.jit(products_twice), np.arange(48.0).reshape(4, 4, 3) / 7)
+
+
+def items_of_what_is_written(x: Any) -> Any:
+    """An item is read in its own trip, also where two trips are taken at a time."""
+    u, w, item = x.copy(), x - 1.0, x[0]
+    for item in u:
+        w, x = x, w
+        u *= 0.5
+    return item, w
+
+
+def test_items_of_what_is_written() -> None:
+    check_calls(npjit.jit(items_of_what_is_written), np.arange(1.0, 24.0))

@@ -111,27 +111,40 @@ class _Finder:
             self._add(group)
         return bool(self.windows)
 
-    def _add(self, group: Mapping[int, Load]) -> None:
-        """The window of loads that differ by their offsets alone, if they are near each other."""
+    def _add(self, group: dict[int, Load]) -> None:
+        """Windows of loads that differ by their offsets alone: those near the first one, then those
+        near the first of the others, and so on."""
         row, last = self.kernel.outer[-2:]
-        first = next(iter(group.values()))
-        strides = dict(first.access.strides)
-        if len(group) < _LEAST or strides.get(last, 0) != 1 or strides.get(row, 0) == 0:
+        strides = dict(next(iter(group.values())).access.strides)
+        if strides.get(last, 0) != 1 or strides.get(row, 0) == 0:
             return
-        pitch, start = self._planned(strides[row]), self._planned(first.access.offset)
-        found = {n: apart(self._planned(i.access.offset) - start, pitch) for n, i in group.items()}
-        steps = [s for s in found.values() if s is not None]
-        if len(steps) < len(group) or len(set(steps)) < _LEAST:
+        pitch = self._planned(strides[row])
+        while len(group) >= _LEAST:
+            start = self._planned(next(iter(group.values())).access.offset)
+            near: dict[int, tuple[int, int]] = {}
+            for number, load in group.items():
+                step = apart(self._planned(load.access.offset) - start, pitch)
+                if step is not None:
+                    near[number] = step
+            self._add_window({n: group.pop(n) for n in near}, near, start, pitch)
+
+    def _add_window(
+        self,
+        loads: Mapping[int, Load],
+        steps: Mapping[int, tuple[int, int]],
+        start: Size,
+        pitch: Size,
+    ) -> None:
+        """The window of loads at steps from `start`, if they are some and it is small."""
+        above, left = (min(s[d] for s in steps.values()) for d in (0, 1))
+        rows = max(k for k, _ in steps.values()) - above + 1
+        columns = max(j for _, j in steps.values()) - left + 1
+        if len(set(steps.values())) < _LEAST or rows > _WIDE or columns > _WIDE:
             return
-        above, left = min(k for k, _ in steps), min(j for _, j in steps)
-        rows, columns = (max(s[d] for s in steps) - (above, left)[d] + 1 for d in (0, 1))
-        if rows > _WIDE or columns > _WIDE:
-            return
-        offset = self.terms.named(start + above * pitch + left)
-        access = replace(first.access, offset=offset)
-        for number, step in found.items():
-            assert step is not None
-            self.places[number] = (len(self.windows), step[0] - above, step[1] - left)
+        first = next(iter(loads.values()))
+        access = replace(first.access, offset=self.terms.named(start + above * pitch + left))
+        for number, (row, column) in steps.items():
+            self.places[number] = (len(self.windows), row - above, column - left)
         self.windows.append(Window(access, first.dtype, rows, columns))
 
     def _planned(self, size: Size) -> Size:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from npjit.core.graph import Weight
-from npjit.ops.errors import NotCaptured
+from npjit.ops.errors import NeverCaptured, NotCaptured
 from npjit.ops.tracer import Tracer
 
 if TYPE_CHECKING:

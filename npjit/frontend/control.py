@@ -231,8 +231,11 @@ class Control:
         """for item in iterable: state = body(item, *state), until a stop flag is set"""
         del names
         items = items_of(self.block, iterable)
-        if items is None or self.block.eager:
+        if items is None:
             return self._unrolled(_known(list(iterable)), body, state, stops)
+        if self.block.eager:
+            trips = self.block.sizes.specialise(items.trips)
+            return self._unrolled(_each(items, trips), body, state, stops)
         try:
             certain = self.block.sizes.decide_le(1, items.trips)
             if not certain:
@@ -282,7 +285,9 @@ class Control:
             raise NotCaptured(reason, where_called()) from None
 
         def twice(item: Any, *inner: Any) -> Any:
-            return body(item[1], *body(item[0], *inner))
+            first, second = item
+            after = body(first(), *inner)
+            return body(second(), *after)
 
         if certain:
             try:

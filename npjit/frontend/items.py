@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from npjit.core.assume import Unknown
@@ -26,10 +27,11 @@ class Items:
     block: Block
 
     def every(self, period: int) -> Items:
-        """Tuples of `period` items; what is left over at the end is left out."""
+        """Tuples of `period` functions that give an item each, for the body may write to what they
+        come from; what is left over at the end is left out."""
         return Items(
             floordiv(self.trips, period),
-            lambda k: tuple(self.get(k * period + r) for r in range(period)),
+            lambda k: tuple(partial(self.get, k * period + r) for r in range(period)),
             self.block,
         )
 

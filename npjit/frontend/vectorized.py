@@ -134,5 +134,3 @@ def read_vectorized(outside: Any, value: np.vectorize, number: int) -> Any:
         raise NotCaptured("a function vectorized with excluded=, signature= or cache=")
     outside.capture.step(("attr", number, "otypes"), ("equal", value.otypes))
     return Vectorized(outside, outside.read(value.pyfunc, ("attr", number, "pyfunc")), value.otypes)
-
-

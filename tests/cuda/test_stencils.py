@@ -37,6 +37,15 @@ def far(x, y):
     return x[:-3, 4:] + x[3:, :-4] * y[3:, 4:] - x[1:-2, 2:-2]
 
 
+def seven_points(x):
+    middle = x[1:-1, 1:-1, 1:-1]
+    return (
+        (x[2:, 1:-1, 1:-1] - 2 * middle + x[:-2, 1:-1, 1:-1])
+        + (x[1:-1, 2:, 1:-1] - 2 * middle + x[1:-1, :-2, 1:-1])
+        + (x[1:-1, 1:-1, 2:] - 2 * middle + x[1:-1, 1:-1, :-2])
+    )
+
+
 def along_rows(x):
     return x[:, 2:] - x[:, 1:-1] + x[:, :-2]
 
@@ -52,14 +61,15 @@ def test_two_axes(cupy: Any, dtype: str) -> None:
 
 
 def test_three_axes_and_two_arrays(cupy: Any) -> None:
-    for shape in ((5, 4, 9), (3, 20, 66)):
-        x = normal("f4", *shape)
-        got = npjit.jit(heat, fullgraph=True)(cupy.asarray(x))
-        np.testing.assert_array_equal(got.get(), heat(x))
+    for function in (heat, seven_points):
+        for shape in ((5, 4, 9), (3, 20, 66)):
+            x = normal("f4", *shape)
+            got = npjit.jit(function, fullgraph=True)(cupy.asarray(x))
+            np.testing.assert_array_equal(got.get(), function(x))
+        assert has_window(cupy, function, normal("f4", 20, 20, 20))
     x, y = normal("f8", 20, 70), normal("f8", 20, 70)
     got = npjit.jit(far, fullgraph=True)(cupy.asarray(x), cupy.asarray(y))
     np.testing.assert_allclose(got.get(), far(x, y), rtol=1e-12)
-    assert has_window(cupy, heat, normal("f4", 20, 20, 20))
     assert has_window(cupy, far, x, y)
 
 
