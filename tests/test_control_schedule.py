@@ -227,6 +227,31 @@ def test_a_check_of_fixed_numbers_stands_in_front_of_its_loop() -> None:
         np.testing.assert_allclose(got, want)
 
 
+def test_a_check_is_hoisted_from_a_loop_of_computed_length() -> None:
+    def halve(x: Any, d: float, counts: Any) -> Any:
+        total = 0.0
+        for row in range(3):
+            for k in range(counts[row]):
+                total += x[k] / d
+        return total
+
+    x, counts = rng.random(30), np.array([3, 0, 20])
+    compiled = npjit.jit(halve)
+    np.testing.assert_allclose(compiled(x, 2.0, counts), halve(x, 2.0, counts))
+    assert compiled.cache_info()["numpy"] == 0
+
+
+def test_a_list_of_any_length_needs_no_plan() -> None:
+    def first(x: Any, d: float, counts: Any) -> Any:
+        return [1.0 / d for _ in range(counts[0])][0] + x  # noqa: RUF015
+
+    x, counts = rng.random(30), np.array([3, 0, 20])
+    compiled = npjit.jit(first)
+    np.testing.assert_array_equal(compiled(x, 2.0, counts), first(x, 2.0, counts))
+    with pytest.raises(ZeroDivisionError):
+        compiled(x, 0.0, counts)
+
+
 def test_a_check_that_a_trip_decides_stays_in_its_loop() -> None:
     def halve(x: Any, d: float, n: int) -> None:
         for _ in range(n):

@@ -153,7 +153,7 @@ def looped_over(x):
     total = 0.0
     for k, place in enumerate(places):
         total += k * x[place]
-    for a, b in zip(places[:-1], places[1:], strict=True):
+    for a, b in zip(places[:-1], places[1:], strict=False):
         total += b - a
     return total, max(places), min(places), any(p > 5 for p in places)
 

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from npjit.ops.errors import NotCaptured
 from tests.gradients import check_gradients
-from tests.tracing import check, run
+from tests.tracing import check
 
 RANDOM = np.random.default_rng(23)
 X = RANDOM.normal(size=(4, 5))
@@ -184,22 +183,6 @@ def deal(x: Any) -> Any:
 @pytest.mark.parametrize("function", [above, of_rows, change_masked, change_rows, from_other, deal])
 def test_masks(function: Any) -> None:
     check(function, X, bound=1e-14)
-
-
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda x: x[x > 0] + x[x < 0],
-        lambda x: x[x > 0] + np.ones(10),
-        lambda x: np.sort(x[x > 0]),
-        lambda x: x[x > 0][0],
-        lambda x: len(x[x > 0]),
-        lambda x: x[x > 0].reshape(-1),
-    ],
-)
-def test_what_a_mask_cannot(use: Any) -> None:
-    with pytest.raises(NotCaptured):
-        run(use, X)
 
 
 GRADIENTS: dict[str, tuple[Callable[..., Any], list[Any]]] = {

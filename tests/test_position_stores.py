@@ -70,7 +70,7 @@ def parts(z):
     z.imag += 1
     for i in range(len(z)):
         z.real[i] = i
-    return z.real.sum(), z.T.imag[1]
+    return z.real.sum(), z.T.imag[1] * 1
 
 
 def new_shape(a):

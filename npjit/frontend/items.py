@@ -3,7 +3,7 @@ number."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ from npjit.core.assume import Unknown
 from npjit.core.graph import Block
 from npjit.core.size import Size, floordiv, smin
 from npjit.frontend.lists import is_stacked
+from npjit.ops.errors import NotCaptured
 from npjit.ops.indexing import is_position, traced_int
 from npjit.ops.masks import Selected
 from npjit.ops.symint import SymInt, size_of, wrap
@@ -111,14 +112,26 @@ def _end(block: Block, value: Any) -> Any:
     return wrap(block, traced_int(block, value.node)) if is_computed else value
 
 
-def make_zip(block: Block, *args: Any, **kwargs: Any) -> Any:
+def make_zip(block: Block, *args: Any, strict: Any = False) -> Any:
     """zip() of traced code."""
-    if kwargs or not any(_is_lazy(a) for a in args):
-        return zip(*args, **kwargs)  # noqa: B905 (strict is in kwargs)
+    if not any(_is_lazy(a) for a in args):
+        return zip(*args, strict=strict)
     parts = [items_of(block, a) for a in args]
-    if any(p is None for p in parts):
-        return zip(*args, strict=False)
-    return TracedZip(block, [p for p in parts if p is not None], list(args))
+    known = [p for p in parts if p is not None]
+    if len(known) < len(parts):
+        return zip(*args, strict=strict)
+    if strict:
+        _require_equal(block, [p.trips for p in known])
+    return TracedZip(block, known, list(args))
+
+
+def _require_equal(block: Block, lengths: Sequence[Size]) -> None:
+    try:
+        equal = all(block.sizes.decide_eq(lengths[0], n) for n in lengths)
+    except Unknown:
+        raise NotCaptured("zip(strict=True) of lengths that depend on values") from None
+    if not equal:
+        raise ValueError("zip() arguments of different lengths")
 
 
 def make_enumerate(block: Block, iterable: Any, start: Any = 0) -> Any:

@@ -23,7 +23,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from npjit.core import view as views
 from npjit.core.graph import Block, Node, Weight
 from npjit.core.op import Gather
-from npjit.core.size import Shape
+from npjit.core.size import Shape, product
 from npjit.ops import build, kinds
 from npjit.ops.cell import Cell
 from npjit.ops.errors import NotCaptured
@@ -55,13 +55,22 @@ class Selected(NDArrayOperatorsMixin):
 
     # Tracers leave operations with selections to the selection
     takes_over = True
-    __slots__ = ("array", "axis", "mask", "whole")
+    __slots__ = ("array", "axis", "line", "mask", "whole")
 
-    def __init__(self, whole: Node, mask: Node, block: Block, axis: int | None = None) -> None:
+    def __init__(
+        self,
+        whole: Node,
+        mask: Node,
+        block: Block,
+        axis: int | None = None,
+        line: Selected | None = None,
+    ) -> None:
         self.whole = fresh(block, whole)
         self.mask = mask
         # the elements are their own positions along this axis of the mask
         self.axis = axis
+        # the positions in C order of which these are the ones along an axis
+        self.line = line
         # the elements, once they are packed
         self.array: Tracer | None = None
 
@@ -97,7 +106,14 @@ class Selected(NDArrayOperatorsMixin):
 
     def packed(self) -> Tracer:
         """The elements as an array, which this object is from now on."""
-        if self.array is None:
+        if self.array is None and self.line is not None and self.axis is not None:
+            block, shape = self.block, self.mask.shape
+            inner, extent = (
+                wrap(block, n) for n in (product(shape[self.axis + 1 :]), shape[self.axis])
+            )
+            places = self.line.packed() // inner
+            self.array = places % extent if self.axis else places
+        elif self.array is None:
             self.array = _pack(self.block, self.whole.node, self.mask)
         return self.array
 
@@ -386,12 +402,15 @@ def nonzero(a: Any) -> tuple[Selected, ...]:
         raise ValueError("Calling nonzero on 0d arrays is not allowed.")
     block = array.block
     mask = build.cast(block, array.node, build.BOOL)
+    total = build.element_count(mask.shape)
+    every = Selected(build.iota(block, total), build.reshape(block, mask, (total,)), block)
     found = []
     for d, n in enumerate(mask.shape):
         line = build.iota(block, n)
         others = [i for i in range(len(mask.shape)) if i != d]
         along = build.view(block, line, views.expand(line.shape, others))
-        found.append(Selected(build.stretch(block, along, mask.shape), mask, block, d))
+        places = build.stretch(block, along, mask.shape)
+        found.append(Selected(places, mask, block, d, every))
     return tuple(found)
 
 

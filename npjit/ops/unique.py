@@ -42,7 +42,10 @@ def unique(
     if not block.sizes.decide_le(1, given.size):
         raise NotCaptured("np.unique of no elements")
     line = np.ravel(given)
-    order = np.argsort(line, kind="stable") if return_index or return_inverse else None
+    order: Any = None
+    if return_index or return_inverse:
+        # as NumPy does: of equal elements the very first where its place is asked for
+        order = np.argsort(line, kind="stable" if return_index else None)
     line = np.sort(line) if order is None else line[order]
     differs = line[1:] != line[:-1]
     if equal_nan and line.dtype.kind == "f":

@@ -19,11 +19,16 @@ from collections.abc import Sequence
 
 from npjit.core.graph import Graph, Node, Weight
 from npjit.core.layout import Layout
+from npjit.core.size import bounds
 from npjit.schedule.carried import has_control, settle
+from npjit.schedule.cells import NotScheduled
 from npjit.schedule.plan import InputSpec, OutputSpec, Place, Plan
 from npjit.schedule.saves import find_saves
 from npjit.schedule.scope import Scope, Shared
 from npjit.schedule.strips import cut_in_strips
+
+# more than processors can address; sums of such sizes might leave int64
+MOST_BYTES = 1 << 48
 
 
 def schedule(graph: Graph, layouts: Sequence[Layout], few_threads: bool = True) -> Plan:
@@ -35,6 +40,9 @@ def schedule(graph: Graph, layouts: Sequence[Layout], few_threads: bool = True) 
     steps = scope.steps([Place("input", k) for k in range(len(graph.inputs))], 0)
     inputs = _inputs(scope)
     saves, arena = find_saves(steps, tuple(shared.kernels), inputs, scope.arena)
+    least, _ = bounds(arena)
+    if least is not None and least > MOST_BYTES:
+        raise NotScheduled("room for a length known only in the run", graph.nodes[-1].where)
     return Plan(
         inputs,
         tuple(_output(scope, k, n) for k, n in enumerate(scope.graph.outputs)),

@@ -26,7 +26,8 @@ def hoist_checks(graph: Graph) -> Graph:
         checks = _fixed_checks(n)
         if not checks:
             return None
-        outside: dict[Node, Node] = dict(zip(n.params.body.inputs, args, strict=True))
+        # behind what the body takes come values that only have to be computed before
+        outside: dict[Node, Node] = dict(zip(n.params.body.inputs, args, strict=False))
         for m in n.params.body.nodes:
             if m not in outside and _needed(m, checks):
                 made = [outside[a] for a in m.args]
