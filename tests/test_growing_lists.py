@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -153,7 +154,7 @@ def looped_over(x):
     total = 0.0
     for k, place in enumerate(places):
         total += k * x[place]
-    for a, b in zip(places[:-1], places[1:], strict=False):
+    for a, b in itertools.pairwise(places):
         total += b - a
     return total, max(places), min(places), any(p > 5 for p in places)
 

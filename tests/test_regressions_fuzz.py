@@ -300,11 +300,12 @@ def test_flattened_reduction_of_a_middle_axis() -> None:
 
 def items_of_what_is_written(x: Any) -> Any:
     """An item is read in its own trip, also where two trips are taken at a time."""
-    u, w, item = x.copy(), x - 1.0, x[0]
+    u, w, total = x.copy(), x - 1.0, 0.0
     for item in u:
         w, x = x, w
         u *= 0.5
-    return item, w
+        total = total * 0.25 + item
+    return total, w
 
 
 def test_items_of_what_is_written() -> None:

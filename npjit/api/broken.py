@@ -22,7 +22,7 @@ from typing import Any
 from npjit.api.jit import Jitted, is_model
 from npjit.api.segment import SegmentJitted, function_of
 from npjit.frontend.cut import Definition, Segment, cut
-from npjit.frontend.marks import Marks, is_caught, key_of
+from npjit.frontend.marks import Marks, is_caught
 from npjit.frontend.pieces import THROUGH
 from npjit.frontend.source import Function, function_tree
 from npjit.ops.errors import NeverCaptured, NotCaptured
@@ -97,13 +97,9 @@ class Parts:
             if error.__cause__ is not None and not is_caught(error, self.tree.body, filename):
                 return False
             node = self.marks.learn(error, body, filename)
-            if node is None:
-                return False
-            # what a function of the user's does inside may depend on its arguments
-            own = isinstance(node, ast.Call) and key_of(node) not in self.marks.through
-            if own and isinstance(error, NeverCaptured):
+            if isinstance(node, ast.Call) and isinstance(error, NeverCaptured):
                 self.marks.spread(node, self.tree.body, self.variables)
-            return True
+            return node is not None
 
     def recut(self) -> None:
         """Cut the whole function by the marks that there are now."""

@@ -233,8 +233,9 @@ def _whole_form(f: Any, ufunc: np.ufunc) -> Callable[[Any], Any]:
 
     @functools.wraps(f)
     def call(value: Any) -> Any:
-        is_float = type(value) is Tracer and value.dtype.kind == "f"
-        return convert(int, ufunc(value)) if is_float else f(value)
+        if type(value) is not Tracer or value.weight is Weight.ARRAY or value.dtype.kind != "f":
+            return f(value)
+        return convert(int, ufunc(value))
 
     return lambda block: call
 

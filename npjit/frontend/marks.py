@@ -126,8 +126,11 @@ class Marks:
 
     def spread(self, call: ast.Call, body: list[ast.stmt], local: frozenset[str]) -> None:
         """Mark the further calls of what a marked call calls, where that is a builtin, or belongs
-        to a global: print, or rng.normal. They would break, too.
+        to a global: print, or rng.normal. They would break, too. What a function of the user's
+        does inside may depend on its arguments.
         """
+        if key_of(call) in self.through:
+            return
         callee = ast.unparse(call.func)
         file, _, reason = self.python[key_of(call)].partition(f":{call.lineno}: ")
         for n in (n for s in body for n in own_nodes(s) if isinstance(n, ast.Call)):
