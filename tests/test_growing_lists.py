@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -154,7 +153,7 @@ def looped_over(x):
     total = 0.0
     for k, place in enumerate(places):
         total += k * x[place]
-    for a, b in itertools.pairwise(places):
+    for a, b in zip(places[:-2], places[2:], strict=False):
         total += b - a
     return total, max(places), min(places), any(p > 5 for p in places)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from npjit.core.graph import Block, Node
-from npjit.core.op import Kind
+from npjit.core.op import CONTROL, Kind
 from npjit.core.view import Along, View
 from npjit.ops import build, kinds
 
@@ -57,7 +57,7 @@ def _are_c_ordered(nodes: Iterable[Node], enter: Callable[[Node], Node | None]) 
         elif kind in (Kind.CELL, Kind.UPDATE, Kind.SCATTER):
             pending.append(n.args[0])
         elif kind is Kind.RESULT:
-            if not _is_kept(n.args[0]):
+            if n.args[0].op.kind not in CONTROL or not _is_kept(n.args[0]):
                 return False
             pending += n.args[0].args
         elif kind not in _CREATED:
