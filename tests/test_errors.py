@@ -75,6 +75,7 @@ WRONG = [
     lambda a, b: np.swapaxes(a, 0, 5),
     lambda a, b: a.transpose(0, 0),
     lambda a, b: np.max(a[:0]),
+    lambda a, b: np.nan_to_num(a[0], nan=a),
     lambda a, b: a[10],
     lambda a, b: a[:, :, 0],
     lambda a, b: a["field"],

@@ -120,6 +120,8 @@ def nan_to_num(
         (array == -np.inf, bottom),
     ):
         filler = build.cast(block, as_node(block, value), array.dtype)
+        if build.broadcast_shapes(block, [made.shape, filler.shape]) != made.shape:
+            raise ValueError("more values than elements")
         made = build.select(block, test.node, filler, made)
     return result(block, made)
 
