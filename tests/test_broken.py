@@ -10,6 +10,7 @@ import functools
 import io
 import threading
 import traceback
+import types
 import warnings
 from contextlib import redirect_stdout
 
@@ -533,3 +534,22 @@ def test_gradients_draw_the_random_numbers_of_numpy():
 
     with pytest.raises(npjit.CaptureError, match="a call to 'normal', unknown"):
         npjit.grad(lambda x: np.sum(rng.normal(loc=x)))(X)
+
+
+def test_gradients_draw_from_the_global_stream():
+    """np.random.normal is a bound method of compiled code, which checks no type of its object."""
+    np.random.seed(3)
+    gradient = npjit.grad(lambda x: np.sum(x * np.random.normal(size=x.shape)))(X)
+    np.random.seed(3)
+    assert np.array_equal(gradient, np.random.normal(size=X.shape))
+
+
+def test_compiled_methods_get_no_stand_in():
+    draw = types.MethodType(np.random.RandomState.normal, np.random.RandomState(3))
+    unbound = np.random.RandomState.normal
+    state = np.random.RandomState(3)
+    expected = np.random.RandomState(3).normal(size=X.shape)
+    gradient = npjit.grad(lambda x: np.sum(x * draw(size=x.shape)))(X)
+    assert np.array_equal(gradient, expected)
+    with pytest.raises(npjit.CaptureError, match="normal"):
+        npjit.grad(lambda x: np.sum(x * unbound(state, size=x.shape)))(X)

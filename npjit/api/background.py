@@ -16,7 +16,7 @@ from npjit.frontend.trace import Captured
 from npjit.ops.errors import NotCaptured
 
 if TYPE_CHECKING:
-    from npjit.api.jit import Jitted
+    from npjit.api.jitted import Jitted
 
 
 def compile_later(jitted: Jitted, captured: Captured, watch: Stopwatch) -> Any:

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from npjit.api.jit import Jitted, is_model
+from npjit.api.jitted import Jitted, is_model
 from npjit.api.segment import SegmentJitted, function_of
 from npjit.frontend.cut import Definition, Segment, cut
 from npjit.frontend.marks import Marks, is_caught

@@ -31,7 +31,7 @@ from npjit.schedule.plan import (
 )
 
 if TYPE_CHECKING:
-    from npjit.api.jit import Jitted
+    from npjit.api.jitted import Jitted
 
 LINE = 16
 CHARACTER = 7.2

@@ -18,11 +18,12 @@ from npjit.backends.reference import weighed
 from npjit.core.graph import Concrete, Node, Weight
 from npjit.core.op import Kind
 from npjit.core.trees import build, children_of, kind_of
-from npjit.frontend.capture import ON_CPU, Capture, Input, Policy
+from npjit.frontend.capture import ON_CPU, Capture, Input
 from npjit.frontend.objects import TracedObject, real_class
 from npjit.frontend.outside import Outside
+from npjit.frontend.policy import Policy
 from npjit.ops.errors import NotCaptured, pop_trace, push_trace
-from npjit.ops.masks import Selected
+from npjit.ops.selection import Selected
 from npjit.ops.symint import SymInt
 from npjit.ops.tracer import Tracer
 

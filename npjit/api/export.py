@@ -77,7 +77,7 @@ def export(function: Any, example_args: Sequence[Any], name: str, path: str | Pa
     True
     """
     from npjit.api.inspect import Lowered
-    from npjit.api.jit import Jitted
+    from npjit.api.jitted import Jitted
     from npjit.api.options import Options
     from npjit.codegen.toolchain import find_compiler
 

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from npjit.api.jit import Jitted
+from npjit.api.jitted import Jitted
 from npjit.api.options import CaptureError, Options, options_of
 from npjit.frontend.builtin_names import REPLACED_FUNCTIONS
 from npjit.frontend.outside import Outside

@@ -23,7 +23,7 @@ from npjit.core.size import substitute
 from npjit.ops.errors import NotCaptured
 
 if TYPE_CHECKING:
-    from npjit.api.jit import Jitted
+    from npjit.api.jitted import Jitted
 
 
 class Lowered:

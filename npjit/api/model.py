@@ -14,7 +14,8 @@ import inspect
 from functools import lru_cache
 from typing import Any
 
-from npjit.api.jit import Jitted, jit_any
+from npjit.api.jit import jit_any
+from npjit.api.jitted import Jitted
 from npjit.api.options import Options
 from npjit.frontend.outside import Outside
 

@@ -12,7 +12,7 @@ from npjit.core.size import atoms
 
 if TYPE_CHECKING:
     from npjit.api.compile import Compiled
-    from npjit.api.jit import Jitted
+    from npjit.api.jitted import Jitted
 
 
 def changing_parts(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from npjit.api.jit import Jitted
+from npjit.api.jitted import Jitted
 from npjit.core.graph import Graph, reachable
 from npjit.core.op import CONTROL, Kind
 from npjit.frontend.cut import Definition, Segment

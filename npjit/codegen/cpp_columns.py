@@ -20,9 +20,10 @@ from dataclasses import dataclass
 
 from npjit.codegen.cpp_form import per_item
 from npjit.codegen.cpp_kernel import KernelPrinter
-from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements, operands
+from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements
 from npjit.codegen.cpp_reduce import Fold, fold
 from npjit.codegen.cpp_types import factor, size, stored
+from npjit.codegen.cpp_values import operands
 from npjit.core.size import product
 from npjit.schedule.kernel import Kernel, Phase, Reduce, extents
 

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from npjit.codegen.cpp_form import GRAIN, is_point
-from npjit.codegen.cpp_phase import Statements, Values
-from npjit.codegen.cpp_reduce import Loop
+from npjit.codegen.cpp_loops import Loop
+from npjit.codegen.cpp_phase import Statements
 from npjit.codegen.cpp_text import Writer
 from npjit.codegen.cpp_types import factor, is_complex, size, stored
+from npjit.codegen.cpp_values import Values
 from npjit.core.size import Size, product
 from npjit.schedule.kernel import Apply, DType, Kernel, Load, Phase, Store, extents
 

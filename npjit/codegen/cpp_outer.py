@@ -14,8 +14,9 @@ from collections.abc import Iterator, Sequence
 
 from npjit.codegen.cpp_form import cost, per_item
 from npjit.codegen.cpp_kernel import KernelPrinter
+from npjit.codegen.cpp_loops import loop
 from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements
-from npjit.codegen.cpp_reduce import fold, loop
+from npjit.codegen.cpp_reduce import fold
 from npjit.codegen.cpp_types import size
 from npjit.core.size import product
 from npjit.schedule.kernel import Load, Phase, Store, extents

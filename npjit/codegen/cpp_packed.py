@@ -16,8 +16,9 @@ from dataclasses import replace
 from npjit.codegen.cpp_form import per_item
 from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_outer import LanesPrinter
-from npjit.codegen.cpp_phase import Levels, PhasePrinter, Values
+from npjit.codegen.cpp_phase import Levels, PhasePrinter
 from npjit.codegen.cpp_types import size, stored
+from npjit.codegen.cpp_values import Values
 from npjit.core.size import Size, product
 from npjit.schedule.kernel import Access, Buffer, Instr, Kernel, Load, Phase, Store, extents
 

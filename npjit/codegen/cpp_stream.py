@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from npjit.codegen.cpp_kernel import KernelPrinter, width
-from npjit.codegen.cpp_reduce import Accumulator, Loop
+from npjit.codegen.cpp_loops import Accumulator, Loop
 from npjit.codegen.cpp_types import stored
 from npjit.schedule.kernel import Load, Phase
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from npjit.codegen.cpp_phase import operands
+from npjit.codegen.cpp_values import operands
 from npjit.codegen.cuda_kernel import merged
 from npjit.codegen.cuda_terms import Terms, actual, are_known, places_in
 from npjit.core.op import Kind, Op, Reduction

@@ -17,10 +17,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 
 from npjit.codegen.cpp_kernel import word_type
-from npjit.codegen.cpp_phase import Statements, Values
+from npjit.codegen.cpp_phase import Statements
 from npjit.codegen.cpp_reduce import ArgFold, Fold, MomentsFold, fold
 from npjit.codegen.cpp_text import Writer
 from npjit.codegen.cpp_types import factor, is_complex, size, stored
+from npjit.codegen.cpp_values import Values
 from npjit.codegen.cuda_lanes import LanePrinter, Moves
 from npjit.codegen.cuda_launch import Configured, Request, Slot
 from npjit.codegen.cuda_moments import take_into_run

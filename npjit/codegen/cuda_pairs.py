@@ -18,7 +18,7 @@ from typing import TypeGuard
 
 import numpy as np
 
-from npjit.codegen.cpp_phase import operands
+from npjit.codegen.cpp_values import operands
 from npjit.codegen.cuda_partners import is_partnered
 from npjit.codegen.cuda_terms import Terms, actual, are_known, places_in
 from npjit.core.op import Kind, Op

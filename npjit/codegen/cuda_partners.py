@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from npjit.codegen.cpp_phase import operands
 from npjit.codegen.cpp_reduce import Fold
+from npjit.codegen.cpp_values import operands
 from npjit.codegen.cuda_kernel import CudaPrinter, merged
 from npjit.codegen.cuda_lanes import LanePrinter, element_type, levels_of, whole_of
 from npjit.codegen.cuda_launch import Configured, Request, Start, power, up

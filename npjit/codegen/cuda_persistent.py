@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
-from npjit.codegen.cpp_phase import Values
 from npjit.codegen.cpp_reduce import Fold, fold
+from npjit.codegen.cpp_values import Values
 from npjit.codegen.cuda_across import Across
 from npjit.codegen.cuda_holding import HoldingPrinter
 from npjit.codegen.cuda_kernel import BLOCK

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from npjit.codegen.cpp_phase import operands
 from npjit.codegen.cpp_reduce import Fold
 from npjit.codegen.cpp_types import stored
+from npjit.codegen.cpp_values import operands
 from npjit.codegen.cuda_kernel import CudaPrinter, merged
 from npjit.codegen.cuda_lanes import LanePrinter
 from npjit.codegen.cuda_launch import Request

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from npjit.codegen.cpp_phase import PhasePrinter, Values, condition, row_text
+from npjit.codegen.cpp_phase import PhasePrinter, condition, row_text
 from npjit.codegen.cpp_types import ctype, factor, is_complex, size
+from npjit.codegen.cpp_values import Values
 from npjit.codegen.numba_prelude import NoNumbaText, check
 from npjit.core.op import Literal
 from npjit.schedule.kernel import (

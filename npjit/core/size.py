@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-Bound = int | None
+from npjit.core.interval import Bound, Interval, least, most, times
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ def is_unwieldy(size: Expr) -> bool:
 
 
 @lru_cache(maxsize=65536)
-def bounds(size: Size) -> tuple[Bound, Bound]:
+def bounds(size: Size) -> Interval:
     """Interval of the values a size can take, from its variables' own bounds."""
     if isinstance(size, int):
         return size, size
@@ -279,22 +279,22 @@ def bounds(size: Size) -> tuple[Bound, Bound]:
         lo: Bound = coef
         hi: Bound = coef
         for a in mono:
-            lo, hi = _times((lo, hi), _atom_bounds(a))
+            lo, hi = times((lo, hi), _atom_bounds(a))
         low = None if low is None or lo is None else low + lo
         high = None if high is None or hi is None else high + hi
     return low, high
 
 
-def _atom_bounds(atom: Atom) -> tuple[Bound, Bound]:
+def _atom_bounds(atom: Atom) -> Interval:
     if isinstance(atom, Var):
         return atom.lo, atom.hi
     ranges = [bounds(a) for a in atom.args]
     if atom.name == "min":
-        return _least([r[0] for r in ranges], all), _least([r[1] for r in ranges], any)
+        return least([r[0] for r in ranges], all), least([r[1] for r in ranges], any)
     if atom.name == "max":
-        return _most([r[0] for r in ranges], any), _most([r[1] for r in ranges], all)
+        return most([r[0] for r in ranges], any), most([r[1] for r in ranges], all)
     if atom.name == "select":
-        return _least([r[0] for r in ranges[1:]], all), _most([r[1] for r in ranges[1:]], all)
+        return least([r[0] for r in ranges[1:]], all), most([r[1] for r in ranges[1:]], all)
     (a_lo, a_hi), (b_lo, b_hi) = ranges
     if atom.name == "mod":
         if b_lo is not None and b_lo > 0:
@@ -304,45 +304,6 @@ def _atom_bounds(atom: Atom) -> tuple[Bound, Bound]:
         smallest = 0 if b_hi is None else a_lo // b_hi
         return smallest, None if a_hi is None else a_hi // b_lo
     return None, None
-
-
-def _least(values: list[Bound], need: Callable[[Iterable[bool]], bool]) -> Bound:
-    known = [v for v in values if v is not None]
-    return min(known) if known and need(v is not None for v in values) else None
-
-
-def _most(values: list[Bound], need: Callable[[Iterable[bool]], bool]) -> Bound:
-    known = [v for v in values if v is not None]
-    return max(known) if known and need(v is not None for v in values) else None
-
-
-def _times(a: tuple[Bound, Bound], b: tuple[Bound, Bound]) -> tuple[Bound, Bound]:
-    if None not in a and None not in b:
-        ends = [x * y for x in a for y in b]  # type: ignore[operator]
-        return min(ends), max(ends)
-    if a == (0, 0) or b == (0, 0):
-        return 0, 0
-    sign_a, sign_b = _sign(a), _sign(b)
-    if not sign_a or not sign_b:
-        return None, None
-    small = _abs_range(a, sign_a)[0] * _abs_range(b, sign_b)[0]  # type: ignore[operator]
-    big_a, big_b = _abs_range(a, sign_a)[1], _abs_range(b, sign_b)[1]
-    big = None if big_a is None or big_b is None else big_a * big_b
-    if sign_a * sign_b > 0:
-        return small, big
-    return None if big is None else -big, -small
-
-
-def _sign(r: tuple[Bound, Bound]) -> int:
-    if r[0] is not None and r[0] >= 0:
-        return 1
-    return -1 if r[1] is not None and r[1] <= 0 else 0
-
-
-def _abs_range(r: tuple[Bound, Bound], sign: int) -> tuple[Bound, Bound]:
-    if sign > 0:
-        return r
-    return -r[1], None if r[0] is None else -r[0]  # type: ignore[operator]
 
 
 def substitute(size: Size, values: Mapping[Var, Size]) -> Size:

@@ -19,7 +19,7 @@ from npjit.frontend.items import Generated, make_enumerate, make_range, make_zip
 from npjit.frontend.lists import is_stacked
 from npjit.frontend.objects import ClassProxy, SuperProxy, TracedObject, real_class
 from npjit.ops.errors import NeverCaptured, NotCaptured
-from npjit.ops.masks import Selected
+from npjit.ops.selection import Selected
 from npjit.ops.symint import SymInt, is_int, wrap
 from npjit.ops.tracer import Tracer
 

@@ -11,7 +11,7 @@ become graph inputs, never constants.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from npjit.core.graph import Block, Concrete, Graph, Node, SizeSource, TensorTyp
 from npjit.core.op import Kind
 from npjit.core.size import Expr, Size, Var, atoms
 from npjit.core.size import var as size_var
+from npjit.frontend.policy import Policy
 from npjit.ops import build, kinds
 from npjit.ops.cell import Cell
 from npjit.ops.errors import NotCaptured
@@ -31,41 +32,11 @@ from npjit.ops.tracer import Tracer
 Step = tuple[tuple[Any, ...], tuple[Any, ...]]
 # an array's `device` when no GPU holds it
 ON_CPU = -1
-# extents up to this stay literal on first sight: loops over coordinates, taps and channels unroll
-LITERAL_EXTENT = 16
 # a trace that grows beyond one of these is left to NumPy
 MOST_NODES = 20_000
 # and this many times as many with what attempts to stage loops have made and dropped
 RETRIES = 10
 MOST_SIZE_GUARDS = 400
-# how many values of one float may each get a version of their own, where Python branches on it
-MOST_VALUES = 4
-
-
-@dataclass
-class Policy:
-    """How sizes become symbols. `seen` remembers the literal extents that earlier traces fixed."""
-
-    dynamic: bool | None = None
-    seen: dict[Any, int] = field(default_factory=dict)
-    values: dict[Any, set[Any]] = field(default_factory=dict)
-
-    def is_literal(self, place: Any, value: int) -> bool:
-        """Whether the extent at this place is compiled as a literal."""
-        if value in (0, 1) or self.dynamic is False:
-            return True
-        if self.dynamic or value > LITERAL_EXTENT:
-            return False
-        return self.seen.setdefault(place, value) == value
-
-    def may_fix(self, place: Any, value: Any) -> bool:
-        """Whether the number at this place may be compiled as a constant, and not just met too many
-        others.
-        """
-        known = self.values.setdefault(place, set())
-        if len(known) < MOST_VALUES:
-            known.add(repr(value))
-        return repr(value) in known
 
 
 @dataclass

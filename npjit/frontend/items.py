@@ -14,7 +14,7 @@ from npjit.core.size import Size, floordiv, smin
 from npjit.frontend.lists import is_stacked
 from npjit.ops.errors import NotCaptured
 from npjit.ops.indexing import is_position, traced_int
-from npjit.ops.masks import Selected
+from npjit.ops.selection import Selected
 from npjit.ops.symint import SymInt, size_of, wrap
 from npjit.ops.tracer import Tracer
 

@@ -94,20 +94,25 @@ def _numpy_value(outside: Outside, value: Any) -> Any:
     if isinstance(value, _INDEXING) or getattr(value, "__name__", "") in _PURE_FUNCTIONS:
         return value
     is_function = callable(value) and not isinstance(value, np.ndarray)
-    return unknown_call(outside, value) if is_function else None
+    return UnknownCall(outside, value) if is_function else None
 
 
-def unknown_call(outside: Outside, value: Any) -> Callable[..., Any]:
-    """A function that ends the trace when it is called; a trace on actual values calls it (a draw
-    of random numbers, say), where no traced value takes part.
+class UnknownCall:
+    """Stands in for a function that ends the trace when it is called; a trace on actual values
+    calls it (a draw of random numbers, say), where nothing traced takes part.
     """
 
-    def called(*args: Any, **kwargs: Any) -> Any:
-        if outside.sees_values and not has_traced((*args, *kwargs.values())):
-            return _held(outside.capture.block, value(*args, **kwargs))
-        raise NeverCaptured(f"a call to {getattr(value, '__name__', value)!r}, unknown to npjit")
+    def __init__(self, outside: Outside, function: Callable[..., Any]) -> None:
+        self.outside = outside
+        self.function = function
 
-    return called
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given = (*args, *kwargs.values())
+        stands_in = any(map(self.outside.is_stand_in, given))
+        if self.outside.sees_values and not stands_in and not has_traced(given):
+            return _held(self.outside.capture.block, self.function(*args, **kwargs))
+        name = getattr(self.function, "__name__", self.function)
+        raise NeverCaptured(f"a call to {name!r}, unknown to npjit")
 
 
 def _array_function(block: Any, function: Any) -> Callable[..., Any]:

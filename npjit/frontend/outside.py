@@ -23,7 +23,7 @@ from npjit.frontend.builtin_names import TracedBuiltins
 from npjit.frontend.capture import Capture
 from npjit.frontend.containers import TracedDict, TracedList, named_tuple_class, require_few
 from npjit.frontend.control import Control
-from npjit.frontend.library import library_value, unknown_call
+from npjit.frontend.library import UnknownCall, library_value
 from npjit.frontend.namespace import TracedGlobals, TracedModule
 from npjit.frontend.objects import ClassProxy, ObjectProxy, TracedObject
 from npjit.frontend.staging import Stager
@@ -148,8 +148,11 @@ class Outside:
     def _bound_method(self, value: types.MethodType, number: int) -> Any:
         self.capture.check(number, ("type", types.MethodType))
         self.capture.step(("attr", number, "__func__"), ("is", value.__func__))
+        function = self.stage(value.__func__)
+        if type(function) is UnknownCall:  # np.random.normal: compiled code takes no stand-in
+            return self.unknown(value)
         owner = self.read(value.__self__, ("attr", number, "__self__"))
-        return types.MethodType(self.stage(value.__func__), owner)
+        return types.MethodType(function, owner)
 
     def _partial(self, value: Any, number: int) -> Any:
         self.capture.check(number, ("type", functools.partial))
@@ -169,7 +172,11 @@ class Outside:
 
     def unknown(self, function: Any) -> Callable[..., Any]:
         """What traced code calls in place of a function that npjit does not know."""
-        return unknown_call(self, function)
+        return UnknownCall(self, function)
+
+    def is_stand_in(self, value: Any) -> bool:
+        """Whether a value stands for an object, class or module that it is not."""
+        return issubclass(type(value), (TracedObject, TracedModule, ClassProxy))
 
     def stage(self, function: Any) -> Any:
         """A function, or what stands in its place, as traced code calls it."""

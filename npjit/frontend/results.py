@@ -29,7 +29,7 @@ from npjit.frontend.rows import Rebuilt
 from npjit.ops import build
 from npjit.ops.create import filled
 from npjit.ops.errors import NotCaptured
-from npjit.ops.masks import Selected
+from npjit.ops.selection import Selected
 from npjit.ops.sharing import Part, Reshaped, family_of, is_as_numpys, root_of
 from npjit.ops.symint import SymInt, wrap
 from npjit.ops.tracer import Tracer, as_node, is_traced

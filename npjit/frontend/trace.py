@@ -18,10 +18,11 @@ import numpy as np
 
 from npjit.core.graph import Graph, Weight, reachable
 from npjit.core.op import CONTROL, Kind
-from npjit.frontend.capture import Capture, Input, Policy, Step
+from npjit.frontend.capture import Capture, Input, Step
 from npjit.frontend.namespace import TracedGlobals
 from npjit.frontend.outside import Outside
 from npjit.frontend.overflow import bound_sizes
+from npjit.frontend.policy import Policy
 from npjit.frontend.results import Results, renumbered
 from npjit.frontend.steps import needed_steps
 from npjit.ops.errors import NotCaptured, pop_trace, push_trace

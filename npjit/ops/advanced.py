@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from npjit.ops.gathering import get_at, set_at
-from npjit.ops.masks import Selected, get_masked, set_masked
+from npjit.ops.masks import get_masked, set_masked
+from npjit.ops.selection import Selected
 from npjit.ops.tracer import Tracer
 
 

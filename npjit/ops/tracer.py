@@ -291,7 +291,7 @@ def is_traced(value: Any) -> bool:
 
 
 def takes_over(value: Any) -> bool:
-    """Whether another sort of traced value (npjit.ops.masks) decides what an operation gives."""
+    """Whether another sort of traced value (ops.selection) decides what an operation gives."""
     return getattr(type(value), "takes_over", False)
 
 

@@ -18,7 +18,8 @@ import numpy as np
 
 from npjit import _runtime
 from npjit.api.compile import callable_entry, make_entry
-from npjit.api.jit import Jitted, jit
+from npjit.api.jit import jit
+from npjit.api.jitted import Jitted
 from npjit.api.native import make_plan, native_specs
 from npjit.backends.reference import reference
 from npjit.codegen import toolchain
