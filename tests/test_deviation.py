@@ -90,6 +90,19 @@ def test_values_far_from_those_before(kind: str, dtype: str) -> None:
     np.testing.assert_allclose(got, np.var(x.astype("f8")), rtol=2e-6 if dtype == "f4" else 1e-13)
 
 
+@pytest.mark.parametrize("count", [3000, 200_000])
+@pytest.mark.parametrize("mean", [1e6, 1e8, 1e10])
+def test_means_of_parts_keep_their_last_digits(mean: float, count: int) -> None:
+    x = np.random.default_rng(1).standard_normal(count) + mean
+    got = npjit.jit(lambda x: np.var(x))(x)
+    np.testing.assert_allclose(got, np.square((x - mean) - (x - mean).mean()).mean(), rtol=1e-13)
+
+
+def test_squares_beyond_float32() -> None:
+    x = np.full(300, 2.0**84, "f4")
+    assert npjit.jit(lambda x: np.var(x))(x) == np.var(x) == 0.0
+
+
 @pytest.mark.parametrize("width", [100, 702, 1300])
 def test_parts_of_rows(width: int) -> None:
     x = np.random.default_rng(0).standard_normal((40, width)).astype("f4") + 7

@@ -310,3 +310,17 @@ def items_of_what_is_written(x: Any) -> Any:
 
 def test_items_of_what_is_written() -> None:
     check_calls(npjit.jit(items_of_what_is_written), np.arange(1.0, 24.0))
+
+
+def python_or_numpy(x: Any) -> Any:
+    """The data decides whether the float is Python's, and with it the dtype of the result."""
+    total = 0.0
+    for i in range(len(x)):
+        if x[i] > 0:
+            total = total + np.float64(x[i])
+    return x * total
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_number_of_either_kind_beside_narrow_arrays(sign: int) -> None:
+    check_calls(npjit.jit(python_or_numpy), np.arange(1, 30, dtype="f4") * sign, mode="broken")

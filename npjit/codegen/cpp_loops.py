@@ -247,7 +247,7 @@ class MomentsLoop(Loop):
 
     def results(self) -> list[str]:
         total = f"spread{self.name}.done()"
-        return [f"{total}.{part}" for part in ("count", "mean", "squares")]
+        return [f"{total}.{part}" for part in ("count", "mean", "squares", "low")]
 
 
 def loop(made: Fold) -> Loop:

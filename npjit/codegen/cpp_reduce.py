@@ -8,7 +8,7 @@ it by a form of its own (`cpp_loops`).
     sum of f64   cells acc5              acc5 = acc5 + v4
     max of f64   cells acc5              acc5 = nj_maximum(acc5, v4)
     argmax       cells acc5, at5         better5 ? (v4, position)
-    deviation    cells n5, mean5, acc5   join by Chan's formula
+    deviation    cells n5, mean5, acc5, low5   join by Chan's formula
 """
 
 from __future__ import annotations
@@ -151,22 +151,22 @@ class ArgFold(Fold):
 
 
 class MomentsFold(Fold):
-    """Squared distances from the mean. The cells are an nj_moments: count, mean and squares."""
+    """Squared distances from the mean. The cells are an nj_moments."""
 
     @property
     def cells(self) -> list[tuple[str, str]]:
-        return [("f64", f"{part}{self.number}") for part in ("n", "mean", "acc")]
+        return [("f64", f"{part}{self.number}") for part in ("n", "mean", "acc", "low")]
 
     def initial(self) -> list[str]:
-        return ["0", "0", "0"]
+        return ["0", "0", "0", "0"]
 
     def items(self, position: str) -> list[str]:
-        return ["1", self.values.converted(self.instr.arg, np.dtype("f8")), "0"]
+        return ["1", self.values.converted(self.instr.arg, np.dtype("f8")), "0", "0"]
 
     def take(self, cells: Sequence[str], items: Sequence[str]) -> list[str]:
         both = (f"nj_moments{{{', '.join(parts)}}}" for parts in (cells, items))
         name = f"both{self.number}"
-        parts = zip(cells, ("count", "mean", "squares"), strict=True)
+        parts = zip(cells, ("count", "mean", "squares", "low"), strict=True)
         joined = f"const nj_moments {name} = {' + '.join(both)};"
         return [joined, *(f"{cell} = {name}.{part};" for cell, part in parts)]
 

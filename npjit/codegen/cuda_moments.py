@@ -47,7 +47,8 @@ def run_struct(writer: Writer, name: str, folds: Sequence[Fold]) -> None:
                     writer.line(f"const f64 shift = (f64)first{n} / count{n};")
                     writer.line(f"const f64 squares = second{n} - first{n} * shift;")
                     writer.line(f"all.n{n} = count{n};")
-                    writer.line(f"all.mean{n} = pivot{n} + shift;")
+                    writer.line(f"all.mean{n} = pivot{n};")
+                    writer.line(f"all.low{n} = shift;")
                     writer.line(f"all.acc{n} = squares < 0 ? 0 : squares;")
             writer.line("return all;")
 

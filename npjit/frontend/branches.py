@@ -23,6 +23,7 @@ from npjit.frontend.values import (
     is_number,
     joined,
     require_one_kind,
+    require_one_reading,
     same,
     traced,
     type_of,
@@ -193,6 +194,7 @@ def _type(block: Block, x: Any, y: Any) -> TensorType | None:
         if types[0].shape and not _same_shapes(block, *types):
             raise NotStaged("the branches bind arrays of different shapes to one name")
         require_one_kind(block, *types)
+        require_one_reading(block, *types)
         return types[0] if types[0].shape else joined(*types)
     raise NotStaged("the branches bind different objects to one name")
 

@@ -115,6 +115,19 @@ def require_one_kind(block: Block, a: TensorType, b: TensorType) -> None:
         raise NotStaged("numbers of different kinds meet in one name")
 
 
+def require_one_reading(block: Block, a: TensorType, b: TensorType) -> None:
+    """NotStaged where the data decides whether a number is Python's or NumPy's, and an array that
+    has been seen would become another dtype by the one than by the other.
+    """
+    if {a.weight, b.weight} != {Weight.WEAK, Weight.SCALAR}:
+        return
+    entries = [build.rule_entry_of(t) for t in (a, b)]
+    for dtype in {n.dtype for n in block.all_nodes() if n.shape and n.dtype.kind in "iufc"}:
+        first, second = (np.add.resolve_dtypes((dtype, entry, None))[2] for entry in entries)
+        if first != second:
+            raise NotStaged(f"a number that is Python's or NumPy's beside arrays of {dtype}")
+
+
 def as_type(block: Block, node: Node | None, type_: TensorType) -> Node:
     """A node cast to the joined type; None (an unbound name) is zero, which nobody may look at."""
     if node is None:

@@ -49,7 +49,7 @@ Reductions nj_cascade<T> s;                pairwise sum of f32 f64 c64 c128, err
                s.push(t);
              }
              s.total()                         0 when nothing was pushed
-           nj_moments {count, mean, squares}   a + b joins two sets of values
+           nj_moments {count, mean, squares, low} a + b joins two sets of values
            nj_spread<T> s;                     squared distances from the mean in one pass: up to
              s.push(i64 count, T sum, T square)   4 * NJ_BLOCK(T) values at s.values + s.count, the
              s.done()                          sums of v - s.nearby and of its square

@@ -67,19 +67,25 @@ struct nj_cascade {
 };
 
 // How many values, their mean, and the sum of their squared distances from it. Two sets join by
-// Chan's formula, so that a variance reads memory once.
+// Chan's formula, so that a variance reads memory once. The mean is mean + low: means far from zero
+// may lie nearer to each other than one double can say.
 struct nj_moments {
-  f64 count, mean, squares;
+  f64 count, mean, squares, low;
 };
 NJ_INLINE nj_moments operator+(nj_moments a, nj_moments b) {
   const f64 count = a.count + b.count;
   const f64 share = count > 0 ? b.count / count : 0.0;
-  const f64 apart = b.mean - a.mean;
+  const f64 apart = (b.mean - a.mean) + (b.low - a.low);
+  const f64 moved = a.low + apart * share;
+  const f64 mean = a.mean + moved;
+  const f64 part = mean - a.mean;
+  const f64 low = (a.mean - (mean - part)) + (moved - part);
   const b1 both = (a.count > 0) & (b.count > 0);
   const f64 joined = a.squares + b.squares + apart * apart * (a.count * share);
   nj_moments sum;
   sum.count = count;
-  sum.mean = both ? a.mean + apart * share : a.count > 0 ? a.mean : b.mean;
+  sum.mean = both ? mean : a.count > 0 ? a.mean : b.mean;
+  sum.low = both ? low : a.count > 0 ? a.low : b.low;
   sum.squares = both ? joined : a.squares + b.squares;
   return sum;
 }
@@ -115,7 +121,7 @@ static __attribute__((noinline)) nj_moments nj_block_moments(const T* values, i6
     square += (values[j] - mean) * (values[j] - mean);
   }
   const f64 rest = (f64)sum / (f64)count;
-  return nj_moments{(f64)count, (f64)mean + rest, (f64)square - (f64)sum * rest};
+  return nj_moments{(f64)count, (f64)mean, (f64)square - (f64)sum * rest, rest};
 }
 
 // Squared distances from the mean in one pass: what is summed is the distance from a number nearby,
@@ -143,10 +149,11 @@ struct nj_spread {
       return;
     const f64 apart = (f64)total / (f64)count;
     const f64 rest = (f64)squares - (f64)total * apart;
-    const b1 exact = rest >= (f64)squares * 0.25;
-    const f64 mean = (f64)nearby + apart;
-    nearby = (T)mean;
-    joined.push(exact ? nj_moments{(f64)count, mean, rest}
+    // squares of T may overflow where those of distances from the mean do not
+    const b1 exact = (rest >= (f64)squares * 0.25) & (squares - squares == 0);
+    const f64 before = (f64)nearby;
+    nearby = (T)(before + apart);
+    joined.push(exact ? nj_moments{(f64)count, before, rest, apart}
                       : nj_block_moments(values, count, nearby));
     total = 0;
     squares = 0;
