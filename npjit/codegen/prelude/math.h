@@ -12,9 +12,12 @@ template <class T>
 NJ_INLINE T nj_raised(T x, T y) {
   if (NJ_LITERAL(y)) {
     const T way = y < 0 ? (T)1 / x : x;
-    if (y == 3) return x * x * x;
-    if (y == 4) return (x * x) * (x * x);
-    if (y == -2) return way * way;
+    if (y == 3)
+      return x * x * x;
+    if (y == 4)
+      return (x * x) * (x * x);
+    if (y == -2)
+      return way * way;
     if (nj_absolute(y) == (T)1.5) {
       const T root = nj_sqrt(x == -(T)__builtin_inf() ? -x : x);
       return nj_absolute(y < 0 ? way / root : x * root);
