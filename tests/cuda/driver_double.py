@@ -114,6 +114,7 @@ def _change(ready: int, node: int, parameters: Any) -> int:
     log.append("change")
     state["changes"] -= 1
     if state["changes"] < 0:
+        state["error"] = b"CUDA_ERROR_DOUBLE"
         return 999
     _handles[node].words = _of_node(parameters).words
     return 0
