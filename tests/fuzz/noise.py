@@ -35,11 +35,11 @@ _EXACT = """
 _REAL_ONLY = """
     absolute abs sqrt divide sign square multiply reciprocal isclose
 """
-# sums and products of many: they err by each term's rounding
+# sums and products of many, and what may cancel: they err by each term's rounding
 _MANY = """
     sum prod mean var std nansum nanmean nanprod nanvar nanstd matmul dot einsum tensordot
     inner outer vdot kron trace average cov corrcoef convolve correlate norm vecdot matvec
-    vecmat cross trapezoid polyval gradient reduce
+    vecmat cross trapezoid polyval gradient reduce logaddexp logaddexp2
 """
 # which of 0.0 and -0.0 they give depends on the order in which NumPy's lanes meet
 EXTREMES = frozenset(["max", "min", "amax", "amin", "nanmax", "nanmin", "ptp", "fmax", "fmin"])
