@@ -96,7 +96,8 @@ def make_noisy(size: float) -> Callable[..., Any]:
         made = moved(result, size)
         if name in MANY and np.iscomplexobj(made) and not np.all(np.isfinite(made)):
             # products of infinities differ between BLAS's own routines
-            made = np.where(np.isfinite(made), made, rng.normal())[()]
+            other = rng.choice([np.inf, np.nan, rng.normal()])
+            made = np.where(np.isfinite(made), made, other)[()]
         return _any_zero(made, rng) if name in MANY else made
 
     noisy.used = False  # type: ignore[attr-defined]
