@@ -321,6 +321,20 @@ def python_or_numpy(x: Any) -> Any:
     return x * total
 
 
+def python_in_the_first_trip(x: Any) -> Any:
+    """The product is float32 in the first trip, and float64 in all others."""
+    made, total = np.zeros(len(x)), 0.1
+    for i in range(len(x)):
+        made[i] = x[i] * total
+        total = total + np.float64(x[i])
+    return made
+
+
 @pytest.mark.parametrize("sign", [-1, 1])
-def test_number_of_either_kind_beside_narrow_arrays(sign: int) -> None:
-    check_calls(npjit.jit(python_or_numpy), np.arange(1, 30, dtype="f4") * sign, mode="broken")
+@pytest.mark.parametrize(
+    "function, mode", [(python_or_numpy, "numpy"), (python_in_the_first_trip, "whole")]
+)
+def test_number_of_either_kind_beside_narrow_arrays(
+    function: Callable[..., Any], mode: str, sign: int
+) -> None:
+    check_calls(npjit.jit(function), np.arange(1, 30, dtype="f4") * sign, mode=mode)

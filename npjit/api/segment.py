@@ -63,8 +63,8 @@ class SegmentJitted(Jitted):
         captured = super().capture(args, kwargs)
         if not (self.compiled or self.has_loop or is_worth(captured.graph)):
             raise TooLittle("too little to compile")
-        if not captured.is_ordered:
-            raise NotCaptured("a value whose memory order may not be NumPy's")
+        if not captured.is_sure:
+            raise NotCaptured("a value whose memory order or type may not be NumPy's")
         return captured
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, str]:

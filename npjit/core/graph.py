@@ -86,6 +86,8 @@ class Block:
     where: str = ""
     # size variables that stand for computed values, with their BIND nodes
     binds: dict[Var, Node] = field(default_factory=dict)
+    # NumPy scalars that may be numbers of these types of Python's (npjit.ops.readings)
+    either: dict[Node, type] = field(default_factory=dict)
     # what is known of the open regions (npjit.ops.regions), the outermost first
     regions: list[Any] = field(default_factory=list)
     # one interning table per open region, the outermost first

@@ -22,8 +22,8 @@ from npjit.frontend.values import (
     is_array,
     is_number,
     joined,
+    python_type_of,
     require_one_kind,
-    require_one_reading,
     same,
     traced,
     type_of,
@@ -31,6 +31,7 @@ from npjit.frontend.values import (
 from npjit.ops import build, kinds
 from npjit.ops.cell import Cell
 from npjit.ops.control import COND, results
+from npjit.ops.readings import mark, wider
 from npjit.ops.regions import Inputs, Region, extended, seal
 from npjit.ops.sharing import ancestors_of, share_cells
 from npjit.ops.tracer import Tracer, as_node
@@ -171,7 +172,8 @@ def _merge(block: Block, condition: Node, first: Side, second: Side) -> list[Any
         nodes = _cond(block, condition, sides, written)
     merged = [x if x is not UNDEFINED else y for x, y in pairs]
     for k, node in zip(varying, nodes, strict=True):
-        result = traced(block, node)
+        python = wider(*(python_type_of(block, v) for v in pairs[k]))
+        result = traced(block, mark(block, node, python))
         for value in pairs[k]:
             if is_array(value):
                 for c in ancestors_of(value.cell):
@@ -194,7 +196,6 @@ def _type(block: Block, x: Any, y: Any) -> TensorType | None:
         if types[0].shape and not _same_shapes(block, *types):
             raise NotStaged("the branches bind arrays of different shapes to one name")
         require_one_kind(block, *types)
-        require_one_reading(block, *types)
         return types[0] if types[0].shape else joined(*types)
     raise NotStaged("the branches bind different objects to one name")
 

@@ -11,7 +11,7 @@ the body is traced again until they stay as they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from npjit.core.graph import Block, Node, TensorType, Weight
@@ -22,12 +22,14 @@ from npjit.frontend.values import (
     is_array,
     is_number,
     joined,
+    python_type_of,
     require_one_kind,
     same,
     type_of,
 )
 from npjit.ops import build
 from npjit.ops.cell import Cell
+from npjit.ops.readings import PythonType, wider
 from npjit.ops.regions import Region
 from npjit.ops.sharing import ancestors_of, root_of
 from npjit.ops.symint import is_int, size_of
@@ -43,6 +45,8 @@ class Carry:
     how: str
     type: TensorType | None = None
     step: Size = 0
+    # what a NumPy scalar may be of Python's in some trips
+    python: PythonType | None = None
 
 
 class Permuted(NotStaged):
@@ -120,7 +124,7 @@ class Carries:
         initial = self.leaves[k]
         if known is not None and known.how == "value":
             assert known.type is not None
-            return self._widened(known.type, after)
+            return self._widened(known, known.type, after)
         if is_int(after) and counter is not None:
             if is_int(initial):
                 step = self._step(known, before, after, counter)
@@ -134,14 +138,16 @@ class Carries:
                 raise NotStaged("a name first bound in a loop holds an object")
             if is_array(after) and self._is_shared(after):
                 raise NotStaged("a name first bound in a loop is a view of another array")
-            return Carry("value", type_of(self.block, after))
+            return self._of_type(type_of(self.block, after), after)
         if is_number(initial) and is_number(after):
             start, end = type_of(self.block, initial), type_of(self.block, after)
             require_one_kind(self.block, start, end)
             try:
-                return Carry("value", joined(start, end))
+                return self._of_type(joined(start, end), initial, after)
             except NotStaged:
-                return Carry("value", end)  # where nobody looks at the first value: see _narrow
+                return self._of_type(
+                    end, after
+                )  # where nobody looks at the first value: see _narrow
         if is_array(initial) and is_array(after):
             return self._array_carry(k, initial, after)
         raise NotStaged("a name is bound to different objects from trip to trip")
@@ -165,7 +171,7 @@ class Carries:
             if used or not certain or self.stopped:
                 raise NotStaged("a number changes its type from trip to trip")
             changed |= found != carry.type
-            self.found[k] = Carry("value", found)
+            self.found[k] = self._of_type(found, after)
         return changed
 
     def _starts(self, initial: Any, type_: TensorType) -> bool:
@@ -188,7 +194,13 @@ class Carries:
             return None
         return difference if known is None or known.step == difference else None
 
-    def _widened(self, type_: TensorType, after: Any) -> Carry:
+    def _of_type(self, type_: TensorType, *values: Any) -> Carry:
+        """A value carried in this type that starts a trip as one of these."""
+        if type_.weight is not Weight.SCALAR:
+            return Carry("value", type_)
+        return Carry("value", type_, python=wider(*(python_type_of(self.block, v) for v in values)))
+
+    def _widened(self, known: Carry, type_: TensorType, after: Any) -> Carry:
         if after is UNDEFINED or not (is_number(after) or is_array(after)):
             raise NotStaged("a carried name is bound to an object")
         found = type_of(self.block, after)
@@ -196,7 +208,8 @@ class Carries:
             if not self._same_array(found, type_):
                 raise NotStaged("a carried array changes its shape or dtype")
             return Carry("value", type_)
-        return Carry("value", joined(type_, found))
+        carry = self._of_type(joined(type_, found), after)
+        return replace(carry, python=wider(carry.python, known.python))
 
     def _array_carry(self, k: int, initial: Tracer, after: Tracer) -> Carry:
         others = [x for j, x in enumerate(self.leaves) if j != k and is_array(x)]

@@ -24,12 +24,14 @@ from npjit.frontend.values import (
     NotStaged,
     as_type,
     is_array,
+    python_type_of,
     traced,
     type_of,
 )
 from npjit.ops import build
 from npjit.ops.control import LOOP, WHILE, results
 from npjit.ops.kinds import CHECK, UFUNCS
+from npjit.ops.readings import mark, wider
 from npjit.ops.regions import Inputs, Region, extended, seal
 from npjit.ops.sharing import ancestors_of, root_of, share_unwritten
 from npjit.ops.symint import size_of, wrap
@@ -177,6 +179,8 @@ class Stager:
                 if c.type is not None
             }
             entry = self._entry(params, counter)
+            for k, param in params.items():
+                mark(block, param, self.carries.found[k].python)
             leaves = self.state.run(run, entry)
             attempt = Attempt(region, entry, leaves, params)
             for k, carry in self.carries.found.items():
@@ -243,6 +247,10 @@ class Stager:
         for k, carry in self.carries.found.items():
             if carry.type is not None:
                 state[k] = traced(block, found[order.index(k)])
+                # outside all bodies a check makes sure of a trip
+                sure = certain or not block.depth
+                ends = [attempt.leaves[k], *([] if sure else [self.state.leaves[k]])]
+                mark(block, state[k].node, wider(*(python_type_of(block, v) for v in ends)))
                 if is_array(self.state.leaves[k]):
                     # without a trip that binds it anew it is the array from before, or a part
                     inner = root_of(attempt.entry[k].cell)

@@ -59,7 +59,8 @@ class Results:
         self.capture = capture
         self.nodes: list[Node] = []
         self.leaves: list[tuple[str, Any]] = []
-        self.is_ordered = True
+        # whether NumPy's would have this memory order, and be no numbers of Python's
+        self.is_sure = True
         self._known: dict[Any, Any] = {}
         self._fresh_arrays: list[Tracer] = []
         self._made: set[int] = set()
@@ -135,6 +136,7 @@ class Results:
 
     def _describe_leaf(self, value: Tracer) -> Any:
         if value.weight is not Weight.ARRAY:
+            self.is_sure = self.is_sure and value.node not in self.capture.block.either
             return self._fresh(value.node)
         position = self.capture.argument_position(root_of(value.cell))
         if position is None:
@@ -142,7 +144,7 @@ class Results:
             if any(self.capture.argument_position(c) is not None for c in family):
                 raise NotCaptured("the function returns what may share memory with an argument")
             self._require_apart(value)
-            self.is_ordered = self.is_ordered and is_as_numpys(value)
+            self.is_sure = self.is_sure and is_as_numpys(value)
             return self._fresh(value.node)
         entry = self.capture.inputs[position]
         if isinstance(value.cell, Part):

@@ -43,8 +43,8 @@ class Captured:
     results: tuple[tuple[str, Any], ...]
     tree: Any
     disjoint: tuple[Any, ...]
-    # whether all results surely lie in memory as NumPy's would
-    is_ordered: bool
+    # whether the results surely are NumPy's in memory order, too, and as numbers of NumPy or Python
+    is_sure: bool
 
 
 def capture_call(
@@ -126,7 +126,7 @@ def _finish(capture: Capture, npositional: int, kwnames: tuple[str, ...], result
         tuple(results.leaves),
         renumbered(tree, "step", numbers),
         disjoint,
-        results.is_ordered,
+        results.is_sure,
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from npjit.core.graph import Block, Node, TensorType, Weight
 from npjit.ops import build
+from npjit.ops.readings import PythonType, python_type, rule_entry_of
 from npjit.ops.symint import SymInt
 from npjit.ops.tracer import Tracer, as_node, fresh
 
@@ -99,7 +100,7 @@ def joined(a: TensorType, b: TensorType) -> TensorType:
         return a if a.dtype.kind == kind else b
     if Weight.WEAK not in (a.weight, b.weight) and a.dtype != b.dtype:
         raise NotStaged(f"numbers of types {a.dtype} and {b.dtype} meet in one name")
-    entries = [build.rule_entry_of(t) for t in (a, b)]
+    entries = [rule_entry_of(t) for t in (a, b)]
     try:
         dtype = np.add.resolve_dtypes((*entries, None))[2]
     except TypeError:
@@ -115,17 +116,9 @@ def require_one_kind(block: Block, a: TensorType, b: TensorType) -> None:
         raise NotStaged("numbers of different kinds meet in one name")
 
 
-def require_one_reading(block: Block, a: TensorType, b: TensorType) -> None:
-    """NotStaged where the data decides whether a number is Python's or NumPy's, and an array that
-    has been seen would become another dtype by the one than by the other.
-    """
-    if {a.weight, b.weight} != {Weight.WEAK, Weight.SCALAR}:
-        return
-    entries = [build.rule_entry_of(t) for t in (a, b)]
-    for dtype in {n.dtype for n in block.all_nodes() if n.shape and n.dtype.kind in "iufc"}:
-        first, second = (np.add.resolve_dtypes((dtype, entry, None))[2] for entry in entries)
-        if first != second:
-            raise NotStaged(f"a number that is Python's or NumPy's beside arrays of {dtype}")
+def python_type_of(block: Block, value: Any) -> PythonType | None:
+    """Python's type of a number that is, or may be, Python's own."""
+    return python_type(block, as_node(block, value)) if is_number(value) else None
 
 
 def as_type(block: Block, node: Node | None, type_: TensorType) -> Node:

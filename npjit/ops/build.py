@@ -20,7 +20,7 @@ from npjit.core.graph import Block, Node, TensorType, Weight
 from npjit.core.op import Kind, Literal, Op
 from npjit.core.size import Shape, Size, product
 from npjit.core.view import View
-from npjit.ops import kinds
+from npjit.ops import kinds, readings
 from npjit.ops.errors import NotCaptured
 
 DType = np.dtype[Any]
@@ -29,7 +29,6 @@ FLOAT64 = np.dtype(np.float64)
 BOOL = np.dtype(np.bool_)
 # element types that compiled code knows
 KNOWN = frozenset(np.dtype(c) for c in "?bBhHiIqQefdFD") | {np.dtype("l"), np.dtype("L")}
-WEAK_TYPES = {"i": int, "u": int, "f": float, "c": complex}
 
 
 def require_known(dtype: DType) -> DType:
@@ -221,18 +220,14 @@ def loop_dtypes(
     return ufunc.resolve_dtypes(operands, signature=wanted)
 
 
-def rule_entry(node: Node) -> Any:
-    """What NumPy's promotion sees of an operand: a dtype, or int / float / complex for a Python
-    scalar.
-    """
-    return rule_entry_of(node.type)
-
-
-def rule_entry_of(type_: TensorType) -> Any:
-    """`rule_entry` of a value of this type."""
-    if type_.weight is Weight.WEAK and type_.dtype.kind in WEAK_TYPES:
-        return WEAK_TYPES[type_.dtype.kind]
-    return type_.dtype
+def loop_of(
+    block: Block, ufunc: np.ufunc, nodes: Sequence[Node], result: DType | None = None
+) -> tuple[DType, ...]:
+    """`loop_dtypes` for these operands."""
+    found: tuple[DType, ...] = readings.entries_of(
+        block, nodes, lambda entries: loop_dtypes(ufunc, entries, result)
+    )
+    return found
 
 
 def apply(block: Block, op: Op, args: Sequence[Node], dtype: DType, params: Any = None) -> Node:
@@ -248,10 +243,14 @@ def ufunc(
 ) -> Node:
     """A ufunc's row on nodes of any types: resolve, cast, broadcast, apply."""
     wanted = None if result is None else np.dtype(result)
-    *loop, out = loop_dtypes(function, tuple(rule_entry(a) for a in args), wanted)
+    *loop, out = loop_of(block, function, args, wanted)
     require_known(out)
     cast_args = [cast(block, a, require_known(d)) for a, d in zip(args, loop, strict=True)]
-    return apply(block, op, cast_args, out)
+    made = apply(block, op, cast_args, out)
+    if block.either and all(readings.python_type(block, a) for a in args):
+        # what Python makes of Python's numbers is Python's
+        readings.mark(block, made, readings.PYTHON_TYPES.get(out.kind))
+    return made
 
 
 def select(block: Block, condition: Node, a: Node, b: Node) -> Node:

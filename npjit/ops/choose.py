@@ -9,10 +9,18 @@ import numpy as np
 from numpy._core.umath import clip as CLIP  # the ufunc whose types np.clip follows
 
 from npjit.core.graph import Block, Node, Weight
-from npjit.ops import build
+from npjit.ops import build, readings
 from npjit.ops.errors import NotCaptured
 from npjit.ops.kinds import UFUNCS, function
-from npjit.ops.operands import array_result, as_array, common_dtype, deliver, find_block, result
+from npjit.ops.operands import (
+    array_result,
+    as_array,
+    common_dtype,
+    deliver,
+    find_block,
+    result,
+    result_dtype,
+)
 from npjit.ops.symint import is_int, wrap
 from npjit.ops.tracer import Tracer, as_node, fresh
 
@@ -27,7 +35,7 @@ def where(condition: Any, *branches: Any) -> Any:
     block = find_block(condition, *branches)
     test = build.cast(block, as_node(block, condition), build.BOOL)
     nodes = [as_node(block, b) for b in branches]
-    dtype = common_dtype(nodes)
+    dtype = common_dtype(block, nodes)
     a, b = (build.cast(block, n, dtype) for n in nodes)
     return array_result(block, build.select(block, test, a, b))
 
@@ -42,7 +50,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tracer:
     if any(c.dtype != build.BOOL for c in conditions):
         raise TypeError("invalid entry in condlist: should be boolean ndarray")
     nodes = [as_node(block, v) for v in (*choicelist, default)]
-    dtype = common_dtype(nodes)
+    dtype = common_dtype(block, nodes)
     made = build.cast(block, nodes[-1], dtype)
     for test, node in zip(reversed(conditions), reversed(nodes[:-1]), strict=True):
         made = build.select(block, test, build.cast(block, node, dtype), made)
@@ -89,7 +97,7 @@ def _clipped(block: Block, array: Tracer, low: Any, high: Any) -> Tracer:
     if low is None:
         return np.minimum(array, high)
     nodes = [array.node, as_node(block, low), as_node(block, high)]
-    *loop, out = build.loop_dtypes(CLIP, tuple(build.rule_entry(n) for n in nodes))
+    *loop, out = build.loop_of(block, CLIP, nodes)
     value, bottom, top = (build.cast(block, n, d) for n, d in zip(nodes, loop, strict=True))
     if not bottom.shape and not top.shape:
         # of two equal values the second is given: NumPy keeps a -0.0 between constant bounds
@@ -287,11 +295,9 @@ def size(a: Any, axis: Any = None) -> Any:
 def result_type(*arrays_and_dtypes: Any) -> Any:
     """np.result_type."""
     block = find_block(*arrays_and_dtypes)
-    kinds: list[Any] = []
-    for v in arrays_and_dtypes:
-        entry = build.rule_entry(as_node(block, v)) if type(v) is Tracer or is_int(v) else v
-        kinds.append({int: 0, float: 0.0, complex: 0j}.get(entry, entry))
-    return np.result_type(*kinds)
+    nodes = [as_node(block, v) for v in arrays_and_dtypes if type(v) is Tracer or is_int(v)]
+    others = [v for v in arrays_and_dtypes if not (type(v) is Tracer or is_int(v))]
+    return readings.entries_of(block, nodes, lambda entries: result_dtype([*entries, *others]))
 
 
 for _test, _answer in {np.iscomplexobj: True, np.isrealobj: False}.items():

@@ -148,7 +148,7 @@ def _batched(
         raise ValueError(f"{ufunc.__name__}: an operand does not have enough dimensions")
     if conjugate:
         a = a.conj()
-    dtype = build.loop_dtypes(ufunc, (build.rule_entry(a.node), build.rule_entry(b.node)))[-1]
+    dtype = build.loop_of(a.block, ufunc, (a.node, b.node))[-1]
     free = [x for x in LETTERS if x not in ca + cb]
     rank = max(a.ndim - len(ca), b.ndim - len(cb))
     batch = "".join(free[:rank])
@@ -198,7 +198,7 @@ if hasattr(np, "matvec"):
 def _labelled(
     block: Block, a: Tracer, b: Tracer, la: str, lb: str, out: str, target: Any = None
 ) -> Any:
-    dtype = common_dtype([a.node, b.node])
+    dtype = common_dtype(a.block, [a.node, b.node])
     return deliver(target, result(block, contract(block, a.node, b.node, la, lb, out, dtype)))
 
 
@@ -219,7 +219,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     lb[max(y.ndim - 2, 0)] = la[-1]
     free = [s for s in lb if s != la[-1]]
     _require_aligned(block, x.raw_shape[-1], y.raw_shape[max(y.ndim - 2, 0)])
-    if out is not None and out.dtype != common_dtype([x.node, y.node]):
+    if out is not None and out.dtype != common_dtype(x.block, [x.node, y.node]):
         raise ValueError("output array is not acceptable")
     return _labelled(block, x, y, la, "".join(lb), la[:-1] + "".join(free), out)
 

@@ -38,7 +38,7 @@ def einsum(
     arrays = [as_array(block, v) for v in values]
     inputs, output = parse(text, [a.ndim for a in arrays])
     pairs = [_without_repeats(block, a, x) for a, x in zip(arrays, inputs, strict=True)]
-    wanted = dtype_of(dtype) or common_dtype([a.node for a in arrays])
+    wanted = dtype_of(dtype) or common_dtype(arrays[0].block, [a.node for a in arrays])
     if len(pairs) == 1:
         return deliver(out, _single(block, *pairs[0], output, wanted))
     node, labels = pairs[0][0].node, pairs[0][1]

@@ -13,6 +13,7 @@ from npjit.ops.errors import NotCaptured
 from npjit.ops.gating import constant_value
 from npjit.ops.kinds import ROWS, UFUNCS, attribute, function, setter
 from npjit.ops.operands import as_array, as_tracer, find_block, result
+from npjit.ops.readings import rule_entry
 from npjit.ops.sharing import Part, share_unwritten
 from npjit.ops.symint import SymInt
 from npjit.ops.tracer import Tracer, as_node, fresh
@@ -25,7 +26,7 @@ def _loop_arguments(ufunc: np.ufunc, *values: Any) -> tuple[Block, list[Node], n
     """The nodes cast to the dtypes of the ufunc's loop, and the result's dtype."""
     block = find_block(*values)
     nodes = [as_node(block, v) for v in values]
-    *loop, out = build.loop_dtypes(ufunc, tuple(build.rule_entry(n) for n in nodes))
+    *loop, out = build.loop_of(block, ufunc, nodes)
     build.require_known(out)
     casts = [build.cast(block, n, d) for n, d in zip(nodes, loop, strict=True)]
     return block, casts, out
@@ -113,7 +114,7 @@ function(np.float_power)(lambda a, b: _power(np.float_power, a, b))
 def _floating(x: Any, ufunc: np.ufunc) -> tuple[Block, Node]:
     block = find_block(x)
     node = as_node(block, x)
-    loop = ufunc.resolve_dtypes((build.rule_entry(node), None, None))
+    loop = ufunc.resolve_dtypes((rule_entry(node), None, None))
     return block, build.cast(block, node, build.require_known(loop[0]))
 
 

@@ -88,7 +88,9 @@ def concatenate(
         raise ValueError("zero-dimensional arrays cannot be concatenated")
     place = one_axis(axis, len(nodes[0].shape))
     _same_but(block, nodes, place)
-    wanted = build.require_known(np.dtype(dtype)) if dtype is not None else common_dtype(nodes)
+    wanted = (
+        build.require_known(np.dtype(dtype)) if dtype is not None else common_dtype(block, nodes)
+    )
     if not all(np.can_cast(n.dtype, wanted, casting) for n in nodes):
         raise TypeError("Cannot cast array data")
     return deliver(out, join(block, [build.cast(block, n, wanted) for n in nodes], place))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from npjit.core.graph import Block, Node, Weight
-from npjit.ops import build
+from npjit.ops import build, readings
 from npjit.ops.errors import NotCaptured
 from npjit.ops.settings import require_usual
 from npjit.ops.tracer import Tracer, as_node, fresh, is_traced
@@ -112,10 +112,11 @@ def dtype_of(value: Any) -> np.dtype[Any] | None:
     return None if value is None else build.require_known(np.dtype(value))
 
 
-def common_dtype(nodes: Sequence[Node]) -> np.dtype[Any]:
+def common_dtype(block: Block, nodes: Sequence[Node]) -> np.dtype[Any]:
     """np.result_type of operands; Python numbers are weak."""
-    entries: list[Any] = []
-    for n in nodes:
-        kind = build.rule_entry(n)
-        entries.append({int: 0, float: 0.0, complex: 0j}.get(kind, kind))
-    return build.require_known(np.result_type(*entries))
+    return build.require_known(readings.entries_of(block, nodes, result_dtype))
+
+
+def result_dtype(entries: Iterable[Any]) -> np.dtype[Any]:
+    """np.result_type of rule entries."""
+    return np.result_type(*[{int: 0, float: 0.0, complex: 0j}.get(e, e) for e in entries])

@@ -9,7 +9,7 @@ import numpy as np
 
 from npjit.core.graph import Block
 from npjit.core.size import Size, floordiv
-from npjit.ops import build
+from npjit.ops import build, readings
 from npjit.ops.convert import lifted
 from npjit.ops.create import counting
 from npjit.ops.errors import NotCaptured
@@ -19,6 +19,7 @@ from npjit.ops.operands import (
     as_array,
     as_tracer,
     dtype_of,
+    result_dtype,
 )
 from npjit.ops.symint import SymInt, is_int, size_of, wrap
 from npjit.ops.tracer import Tracer, fresh
@@ -68,9 +69,8 @@ def _int_range(block: Block, start: Size, stop: Size, step: Any, dtype: Any) -> 
 
 
 def _inexact(*values: Tracer) -> np.dtype[Any]:
-    entries = [build.rule_entry(v.node) for v in values]
-    kinds_ = [{int: 0, float: 0.0, complex: 0j}.get(e, e) for e in entries]
-    found = np.result_type(*kinds_)
+    nodes = [v.node for v in values]
+    found: np.dtype[Any] = readings.entries_of(values[0].block, nodes, result_dtype)
     return found if found.kind in "fc" else np.result_type(found, np.float64)
 
 

@@ -220,7 +220,7 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Trac
         if order.shape != array.shape:
             raise ValueError("sorter.size must equal a.size")
         array = np.take(array, order)
-    dtype = common_dtype([array.node, values])
+    dtype = common_dtype(array.block, [array.node, values])
     nodes = [build.cast(block, n, dtype) for n in (array.node, values)]
     (made,) = call(block, SEARCHSORTED, nodes, side)
     return made
