@@ -338,3 +338,17 @@ def test_number_of_either_kind_beside_narrow_arrays(
     function: Callable[..., Any], mode: str, sign: int
 ) -> None:
     check_calls(npjit.jit(function), np.arange(1, 30, dtype="f4") * sign, mode=mode)
+
+
+def recurrence_of_narrow_numbers(x: Any) -> Any:
+    """What starts as Python's float is an np.float32 behind the first trip."""
+    made, y = np.empty_like(x), 0.1
+    for i in range(len(x)):
+        y = 0.3 * x[i] + 0.7 * y
+        made[i] = y
+    return made
+
+
+@pytest.mark.parametrize("count", [1, 300, 1000])
+def test_recurrence_of_narrow_numbers(count: int) -> None:
+    check_calls(npjit.jit(recurrence_of_narrow_numbers), np.arange(1, count + 1, dtype="f4") / 7)

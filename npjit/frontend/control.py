@@ -22,6 +22,7 @@ from npjit.frontend.loops import Stager
 from npjit.frontend.values import UNDEFINED, NotStaged, is_number
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
+from npjit.ops.readings import TwoReadings
 from npjit.ops.symint import SymInt, wrap
 from npjit.ops.tracer import Tracer, where_called
 
@@ -256,6 +257,11 @@ class Control:
             )
         except Permuted:
             return self._by_period(items, body, state, stops)
+        except TwoReadings as e:
+            self.capture.spoiled = spoiled
+            if certain and not stops:
+                return self._behind_first(items, body, state)
+            reason = e.reason
         except NotStaged as e:
             reason = str(e)
         except NotCaptured as e:
@@ -270,6 +276,19 @@ class Control:
                 f"a loop of {trips} trips that cannot be staged: {reason}", where_called()
             )
         return self._unrolled(_each(items, trips), body, state, stops)
+
+    def _behind_first(self, items: Items, body: Callable[..., Any], state: Any) -> Any:
+        """The first trip by itself: behind it a number that was Python's is NumPy's."""
+        state = body(items.get(0), *state)
+        rest = items.rest()
+        try:
+            more = self.block.sizes.decide_le(1, rest.trips)
+        except Unknown:
+            more = False  # a check sees to it, where that matters
+        else:
+            if not more:
+                return state
+        return Stager(self.block, state, (), [body]).for_loop(rest.trips, rest.get, body, more)
 
     def _by_period(self, items: Items, body: Callable[..., Any], state: Any, stops: Any) -> Any:
         """Arrays that change places every trip: two trips at a time, the odd one after them."""

@@ -365,7 +365,7 @@ def guarded(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return call(*args, **kwargs)
     except NotCaptured as e:
         if not e.where:
-            raise NotCaptured(e.reason, where, e.passing) from None
+            raise type(e)(e.reason, where, e.passing) from None
         raise
     except Exception as e:
         if active_trace() is None:
