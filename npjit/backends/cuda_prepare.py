@@ -35,6 +35,7 @@ from npjit.schedule.plan import (
     Plan,
     Step,
     Strided,
+    sizes_in,
 )
 
 _BOOL = np.dtype("?")
@@ -269,8 +270,6 @@ class Preparation:
 
 def unknowns_of(steps: Sequence[Step], known: Mapping[Var, Any]) -> tuple[Var, ...]:
     """The variables of these steps' sizes beside the known ones."""
-    from npjit.codegen.cpp_steps import sizes_in
-
     found = {v for size in sizes_in(tuple(steps)) for v in atoms(size)}
     return tuple(sorted((v for v in found if v not in known), key=lambda v: v.name))
 

@@ -31,7 +31,6 @@ from npjit.backends.cuda_prepare import (
 from npjit.backends.cuda_walk import Instance, Walk
 from npjit.codegen.cuda import CudaModule, print_cuda
 from npjit.codegen.cuda_launch import UNTUNED, Tuning
-from npjit.codegen.cuda_terms import places_in
 from npjit.core.size import Size, Var, atoms
 from npjit.schedule.plan import (
     Bind,
@@ -46,6 +45,7 @@ from npjit.schedule.plan import (
     While,
     bodies,
     every_step,
+    places_in,
 )
 
 _HOLDS = {"==": operator.eq, "!=": operator.ne, "<=": operator.le, "<": operator.lt}

@@ -11,16 +11,15 @@ name n<number>:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import fields, is_dataclass
 
 from npjit.codegen.cpp_call import CallPrinter
 from npjit.codegen.cpp_form import is_point
 from npjit.codegen.cpp_kernel import word_type
 from npjit.codegen.cpp_text import Writer
 from npjit.codegen.cpp_types import ctype, is_complex, stored
-from npjit.core.size import Expr, Size, atoms, text
+from npjit.core.size import Size, atoms, text
 from npjit.schedule.kernel import DType
 from npjit.schedule.plan import (
     Bind,
@@ -37,6 +36,8 @@ from npjit.schedule.plan import (
     Source,
     Step,
     While,
+    places_in,
+    sizes_in,
 )
 
 # trips after which Ctrl-C is looked for: of bodies without loops and library calls, and of others
@@ -327,23 +328,3 @@ class StepsPrinter:
                 parts.append(f"({self.size(stride)}) * j{i}")
         strides = [self.size(s) for s in (matrix.row, matrix.column)]
         return ", ".join([" + ".join(parts), *strides])
-
-
-def sizes_in(value: object) -> Iterator[Expr]:
-    """Every size expression in steps."""
-    return (part for part in _parts(value) if isinstance(part, Expr))
-
-
-def places_in(value: object) -> Iterator[Place]:
-    """Every place in steps."""
-    return (part for part in _parts(value) if isinstance(part, Place))
-
-
-def _parts(value: object) -> Iterator[object]:
-    yield value
-    if isinstance(value, tuple):
-        for item in value:
-            yield from _parts(item)
-    elif is_dataclass(value) and not isinstance(value, Expr):
-        for f in fields(value):
-            yield from _parts(getattr(value, f.name))

@@ -21,7 +21,7 @@ import numpy as np
 
 from npjit.codegen.cpp_values import operands
 from npjit.codegen.cuda_kernel import merged
-from npjit.codegen.cuda_terms import Terms, actual, are_known, places_in
+from npjit.codegen.cuda_terms import Terms, actual, are_known
 from npjit.core.op import Kind, Op, Reduction
 from npjit.core.size import Size
 from npjit.schedule.kernel import (
@@ -37,7 +37,7 @@ from npjit.schedule.kernel import (
     Reduce,
     Store,
 )
-from npjit.schedule.plan import Contract, If, Launch, Loop, Place, Plan, Step, While
+from npjit.schedule.plan import Contract, If, Launch, Loop, Place, Plan, Step, While, places_in
 
 # what a matrix product does to two elements, and to the products
 _PRODUCT = Op("product of two", Kind.ELEMENTWISE, np.multiply, c="{0} * {1}")

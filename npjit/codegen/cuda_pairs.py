@@ -20,7 +20,7 @@ import numpy as np
 
 from npjit.codegen.cpp_values import operands
 from npjit.codegen.cuda_partners import is_partnered
-from npjit.codegen.cuda_terms import Terms, actual, are_known, places_in
+from npjit.codegen.cuda_terms import Terms, actual, are_known
 from npjit.core.op import Kind, Op
 from npjit.core.size import Size
 from npjit.schedule.kernel import (
@@ -39,7 +39,7 @@ from npjit.schedule.kernel import (
     Reduce,
     Store,
 )
-from npjit.schedule.plan import If, Launch, Loop, Place, Plan, Step, While
+from npjit.schedule.plan import If, Launch, Loop, Place, Plan, Step, While, places_in
 
 # steps of short axes that are written out
 _UNROLLED = 16

@@ -9,12 +9,10 @@ numbers of the kernel that they become parts of; `launch` starts that kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from npjit.codegen.cuda_kernel import CudaPrinter
-from npjit.core.op import Op
 from npjit.core.size import Expr, Size, Var, atoms, substitute, var
 from npjit.schedule.kernel import (
     Access,
@@ -225,18 +223,6 @@ def actual(size: Size, launch: Launch) -> Size:
         return size
     found: dict[Var, Size] = {v: launch.sizes[int(v.name[1:])] for v in atoms(size)}
     return substitute(size, found)
-
-
-def places_in(value: Any) -> Iterator[Place]:
-    """Every mention of a place in a step."""
-    if isinstance(value, Place):
-        yield value
-    elif isinstance(value, tuple):
-        for part in value:
-            yield from places_in(part)
-    elif is_dataclass(value) and not isinstance(value, Op):
-        for f in fields(value):
-            yield from places_in(getattr(value, f.name))
 
 
 def are_apart(launch: Launch, kernel: Kernel, value: Callable[[Size], int]) -> bool:

@@ -21,10 +21,10 @@ from dataclasses import dataclass, replace
 from npjit.codegen.cuda_kernel import merged
 from npjit.codegen.cuda_lanes import LanePrinter, Move, levels_of
 from npjit.codegen.cuda_map import MapPrinter, open_map
-from npjit.codegen.cuda_terms import JoinedPrinter, Terms, actual, are_known, places_in
+from npjit.codegen.cuda_terms import JoinedPrinter, Terms, actual, are_known
 from npjit.core.size import Size
 from npjit.schedule.kernel import Axis, Kernel, Load, Phase, Store
-from npjit.schedule.plan import If, Launch, Loop, Place, Plan, Step, While
+from npjit.schedule.plan import If, Launch, Loop, Place, Plan, Step, While, places_in
 
 
 @dataclass(frozen=True)

@@ -282,7 +282,7 @@ class Graph:
                 params = "" if n.params is None else show_params(n.params)
                 words = [f"  %{number[n]}: {n.type} = {n.op.name}", args, params]
                 lines.append(" ".join(w for w in words if w))
-                for name, inner in _named_graphs(n.params):
+                for name, inner in named_graphs(n.params):
                     lines.append(f"    {name} " + str(inner).replace("\n", "\n    "))
         lines += [f"  write {i} %{number[n]}" for i, n in self.writes]
         lines.append(f"  return {' '.join(f'%{number[n]}' for n in self.outputs)}")
@@ -328,7 +328,7 @@ def sizes_in(params: Any) -> list[Size]:
 
 def nested_graphs(n: Node) -> list[Graph]:
     """The bodies of a loop or branch."""
-    return [v for v in vars(n.params).values() if isinstance(v, Graph)]
+    return [graph for _, graph in named_graphs(n.params)]
 
 
 def may_stop(n: Node) -> bool:
@@ -351,7 +351,7 @@ def reachable(roots: Iterable[Node]) -> set[Node]:
     return found
 
 
-def _named_graphs(params: Any) -> list[tuple[str, Graph]]:
+def named_graphs(params: Any) -> list[tuple[str, Graph]]:
     """The graphs that a control node holds, by their fields' names."""
     if not is_dataclass(params):
         return []
@@ -361,7 +361,7 @@ def _named_graphs(params: Any) -> list[tuple[str, Graph]]:
 
 def show_params(params: Any) -> str:
     """A node's params as golden text shows them; nested graphs stand below."""
-    inner = dict(_named_graphs(params))
+    inner = dict(named_graphs(params))
     if inner:
         named = [(f.name, getattr(params, f.name)) for f in fields(params)]
         shown = [(name, getattr(value, "name", value)) for name, value in named]

@@ -8,14 +8,14 @@ A `Plan` is what a backend turns into a function. Its sizes are expressions over
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
 from npjit.core.assume import Guard
 from npjit.core.op import Op
-from npjit.core.size import Shape, Size, Var, text
+from npjit.core.size import Expr, Shape, Size, Var, text
 from npjit.schedule.kernel import Kernel
 
 DType = np.dtype[Any]
@@ -290,3 +290,23 @@ def _show(step: Step) -> str:
 
 def _place(p: Place) -> str:
     return f"{p.space}+{text(p.offset)}" if p.space == "arena" else f"{p.space}{p.number}"
+
+
+def sizes_in(value: object) -> Iterator[Expr]:
+    """Every size expression in steps."""
+    return (part for part in _parts(value) if isinstance(part, Expr))
+
+
+def places_in(value: object) -> Iterator[Place]:
+    """Every place in steps."""
+    return (part for part in _parts(value) if isinstance(part, Place))
+
+
+def _parts(value: object) -> Iterator[object]:
+    yield value
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _parts(item)
+    elif is_dataclass(value) and not isinstance(value, Expr | Op):
+        for f in fields(value):
+            yield from _parts(getattr(value, f.name))

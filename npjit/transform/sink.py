@@ -12,12 +12,11 @@ matrix would be a matrix there, read in every trip.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from npjit.core.assume import Assumptions
 from npjit.core.control import Cond
-from npjit.core.graph import Block, Graph, Node, rebuild
+from npjit.core.graph import Block, Graph, Node, named_graphs, rebuild
 from npjit.core.op import CONTROL, Kind
 from npjit.ops import kinds
 
@@ -41,7 +40,7 @@ def sink(graph: Graph) -> Graph:
         if n.op.kind not in CONTROL:
             return None
         first = 1 if isinstance(n.params, Cond) else 0
-        graphs = _graphs(n.params)
+        graphs = named_graphs(n.params)
         # behind what the bodies take come values that only have to be computed before
         last = first + len(graphs[0][1].inputs)
         given = args[first:last]
@@ -55,11 +54,6 @@ def sink(graph: Graph) -> Graph:
         return block.add(n.op, (*args[:first], *after, *args[last:]), params, n.type)
 
     return rebuild(graph, rewrite)
-
-
-def _graphs(params: Any) -> list[tuple[str, Graph]]:
-    named = [(f.name, getattr(params, f.name)) for f in fields(params)]
-    return [(name, value) for name, value in named if isinstance(value, Graph)]
 
 
 def _chain(a: Node, written: frozenset[int]) -> tuple[Node, ...]:

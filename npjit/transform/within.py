@@ -15,7 +15,7 @@ from typing import Any
 
 from npjit.core.assume import Assumptions
 from npjit.core.control import Cond, Loop
-from npjit.core.graph import Graph, Node
+from npjit.core.graph import Node, named_graphs
 from npjit.core.op import Kind
 from npjit.core.size import Size
 
@@ -33,7 +33,7 @@ _DIFFERENCES: dict[str, Callable[[Size, Size], tuple[list[Size], list[Size]]]] =
 
 def within(known: Assumptions, params: Any, args: Sequence[Node]) -> dict[str, Assumptions]:
     """See the module's docstring."""
-    names = [name for name, value in vars(params).items() if isinstance(value, Graph)]
+    names = [name for name, _ in named_graphs(params)]
     made = {name: known.copy() for name in names}
     if isinstance(params, Loop):
         made["body"].ranges[params.index] = (0, params.trips - 1)
