@@ -37,7 +37,15 @@ from npjit.schedule.kernel import (
     Reduce,
     Store,
 )
-from npjit.schedule.plan import Contract, If, Launch, Loop, Place, Plan, Step, While, places_in
+from npjit.schedule.plan import (
+    Contract,
+    Launch,
+    Place,
+    Plan,
+    Step,
+    inside,
+    places_in,
+)
 
 # what a matrix product does to two elements, and to the products
 _PRODUCT = Op("product of two", Kind.ELEMENTWISE, np.multiply, c="{0} * {1}")
@@ -73,7 +81,7 @@ def with_across(plan: Plan, others: Collection[int]) -> tuple[Plan, dict[int, Ac
         while at < len(steps):
             joined = _longest(kernels, others, steps[at:], plan)
             if joined is None:
-                found.append(_inside(steps[at], changed))
+                found.append(inside(steps[at], changed))
                 at += 1
                 continue
             count, rows = joined
@@ -86,14 +94,6 @@ def with_across(plan: Plan, others: Collection[int]) -> tuple[Plan, dict[int, Ac
 
     steps = changed(plan.steps)
     return replace(plan, steps=steps, kernels=tuple(kernels)), made
-
-
-def _inside(step: Step, changed: Callable[[tuple[Step, ...]], tuple[Step, ...]]) -> Step:
-    if isinstance(step, If):
-        return replace(step, then=changed(step.then), other=changed(step.other))
-    if isinstance(step, While):
-        return replace(step, test=changed(step.test), body=changed(step.body))
-    return replace(step, body=changed(step.body)) if isinstance(step, Loop) else step
 
 
 def _longest(

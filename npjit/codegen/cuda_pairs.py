@@ -39,7 +39,7 @@ from npjit.schedule.kernel import (
     Reduce,
     Store,
 )
-from npjit.schedule.plan import If, Launch, Loop, Place, Plan, Step, While, places_in
+from npjit.schedule.plan import Launch, Place, Plan, Step, inside, places_in
 
 # steps of short axes that are written out
 _UNROLLED = 16
@@ -75,20 +75,13 @@ def with_pairs(plan: Plan, others: Collection[int]) -> tuple[Plan, list[int]]:
                     made.append(len(kernels) - 1)
                     found[-1] = launch
                     continue
-            found.append(_inside(step))
+            found.append(inside(step, changed))
         return tuple(found)
 
     def is_plain(step: Step | None) -> TypeGuard[Launch]:
         if not isinstance(step, Launch) or step.kernel in (*others, *made):
             return False
         return are_known(plan, step.sizes)
-
-    def _inside(step: Step) -> Step:
-        if isinstance(step, If):
-            return replace(step, then=changed(step.then), other=changed(step.other))
-        if isinstance(step, While):
-            return replace(step, test=changed(step.test), body=changed(step.body))
-        return replace(step, body=changed(step.body)) if isinstance(step, Loop) else step
 
     steps = changed(plan.steps)
     return replace(plan, steps=steps, kernels=tuple(kernels)), made

@@ -22,7 +22,7 @@ from npjit.codegen.cuda_launch import Configured, Request, Start, up, widest
 from npjit.codegen.cuda_terms import Terms, actual
 from npjit.core.size import Size, atoms, substitute
 from npjit.schedule.kernel import Access, Axis, DType, Kernel, Load, Phase, Store
-from npjit.schedule.plan import If, Launch, Loop, Plan, Step, While
+from npjit.schedule.plan import Launch, Plan, Step, inside
 
 # threads of a block, and rows of a thread
 _BLOCK = 128
@@ -62,13 +62,9 @@ def with_stencils(plan: Plan, others: Sequence[int]) -> tuple[Plan, dict[int, St
         return tuple(map(one, steps))
 
     def one(step: Step) -> Step:
-        if isinstance(step, If):
-            return replace(step, then=changed(step.then), other=changed(step.other))
-        if isinstance(step, While):
-            return replace(step, test=changed(step.test), body=changed(step.body))
-        if isinstance(step, Loop):
-            return replace(step, body=changed(step.body))
-        if not isinstance(step, Launch) or step.kernel in others:
+        if not isinstance(step, Launch):
+            return inside(step, changed)
+        if step.kernel in others:
             return step
         finder = _Finder(kernels[step.kernel], step)
         if not finder.find():

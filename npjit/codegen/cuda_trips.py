@@ -24,7 +24,7 @@ from npjit.codegen.cuda_map import MapPrinter, open_map
 from npjit.codegen.cuda_terms import JoinedPrinter, Terms, actual, are_known
 from npjit.core.size import Size
 from npjit.schedule.kernel import Axis, Kernel, Load, Phase, Store
-from npjit.schedule.plan import If, Launch, Loop, Place, Plan, Step, While, places_in
+from npjit.schedule.plan import Launch, Loop, Place, Plan, Step, inside, places_in
 
 
 @dataclass(frozen=True)
@@ -98,17 +98,13 @@ def with_trips(plan: Plan) -> tuple[Plan, dict[int, Trips]]:
 
     def changed(steps: tuple[Step, ...], nested: bool = True) -> tuple[Step, ...]:
         found: list[Step] = []
-        for step in steps:
-            if isinstance(step, If):
-                step = replace(step, then=changed(step.then), other=changed(step.other))
-            elif isinstance(step, While):
-                step = replace(step, test=changed(step.test), body=changed(step.body))
-            elif isinstance(step, Loop):
-                step = replace(step, body=changed(step.body))
+        for one in steps:
+            step = inside(one, changed)
+            if isinstance(step, Loop):
                 joined = _with_start(plan, kernels[: len(plan.kernels)], found, step)
                 if joined is not None:
-                    joiner, inside = joined
-                    trips = joiner.finish(step.trips, uses - inside, nested)
+                    joiner, mentions = joined
+                    trips = joiner.finish(step.trips, uses - mentions, nested)
                     del found[len(found) - joiner.started :]
                     made[len(kernels)] = trips
                     kernels.append(trips.kernel)

@@ -110,14 +110,20 @@ def _complete(labels: Labels, a: Group, b: Group, pairs: Pairs) -> str:
     return ""
 
 
-def _reads_own_elements(labels: Labels, reader: Group, writer: Group, pairs: Pairs) -> bool:
-    """Whether the reader takes from the writer's roots just the element computed at the same
-    place."""
+def renamed(labels: Labels, pairs: Pairs) -> Callable[[int], int]:
+    """The names that axes have when those of one group have become their partners."""
 
     def name(axis: int) -> int:
         axis = labels.find(axis)
         return pairs.get(axis, axis)
 
+    return name
+
+
+def _reads_own_elements(labels: Labels, reader: Group, writer: Group, pairs: Pairs) -> bool:
+    """Whether the reader takes from the writer's roots just the element computed at the same
+    place."""
+    name = renamed(labels, pairs)
     for node, indices in reader.loads.items():
         root = writer.roots.get(node)
         if root is None:

@@ -7,8 +7,8 @@ A `Plan` is what a backend turns into a function. Its sizes are expressions over
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -290,6 +290,15 @@ def _show(step: Step) -> str:
 
 def _place(p: Place) -> str:
     return f"{p.space}+{text(p.offset)}" if p.space == "arena" else f"{p.space}{p.number}"
+
+
+def inside(step: Step, changed: Callable[[tuple[Step, ...]], tuple[Step, ...]]) -> Step:
+    """The step, each tuple of steps that a loop or branch holds put through `changed`."""
+    if isinstance(step, If):
+        return replace(step, then=changed(step.then), other=changed(step.other))
+    if isinstance(step, While):
+        return replace(step, test=changed(step.test), body=changed(step.body))
+    return replace(step, body=changed(step.body)) if isinstance(step, Loop) else step
 
 
 def sizes_in(value: object) -> Iterator[Expr]:

@@ -20,7 +20,7 @@ from npjit.core.size import Size
 from npjit.schedule.cells import FOREVER, Program
 from npjit.schedule.group import Group, Labels, Reduced, Root, depends
 from npjit.schedule.index import Index, address, labels_of, plain, rename
-from npjit.schedule.merge import Pairs, merge
+from npjit.schedule.merge import Pairs, merge, renamed
 from npjit.schedule.overlap import lie_apart, meets
 from npjit.schedule.pull import arguments, reduced_axes
 
@@ -142,11 +142,7 @@ class Walk:
     def _updates_agree(self, a: Group, b: Group, pairs: Pairs) -> bool:
         """Whether no update of one group touches what the other reads elsewhere, or writes."""
         program, labels = self.program, self.labels
-
-        def name(axis: int) -> int:
-            axis = labels.find(axis)
-            return pairs.get(axis, axis)
-
+        name = renamed(labels, pairs)
         for u, first in a.roots.items():
             for w, second in b.roots.items():
                 here = (rename(first.index, labels.find), rename(first.value_index, labels.find))
