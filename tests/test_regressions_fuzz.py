@@ -352,3 +352,27 @@ def recurrence_of_narrow_numbers(x: Any) -> Any:
 @pytest.mark.parametrize("count", [1, 300, 1000])
 def test_recurrence_of_narrow_numbers(count: int) -> None:
     check_calls(npjit.jit(recurrence_of_narrow_numbers), np.arange(1, count + 1, dtype="f4") / 7)
+
+
+def quotient_of_either(x: Any) -> Any:
+    """Python's float raises where NumPy's gives inf."""
+    s = 0.0
+    if x[0] > 0:
+        s = x[0] * 2.0
+    return 1.0 / s
+
+
+def root_of_either(x: Any) -> Any:
+    """The root of Python's negative number is complex, NumPy's is NaN."""
+    s = -2.0
+    if x[0] > 0:
+        s = x[0] * 2.0
+    return s**0.5
+
+
+@pytest.mark.parametrize("function", [quotient_of_either, root_of_either])
+@pytest.mark.parametrize("sign, mode", [(-1, "numpy"), (1, "whole")])
+def test_number_of_either_kind_as_python_has_it(
+    function: Callable[..., Any], sign: int, mode: str
+) -> None:
+    check_calls(npjit.jit(function), np.arange(1.0, 30.0) * sign, mode=mode)

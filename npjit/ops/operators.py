@@ -36,7 +36,7 @@ def _python_binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     x, y = as_node(block, a), as_node(block, b)
     if x.dtype == build.BOOL and y.dtype == build.BOOL and ufunc in (np.add, np.subtract):
         raise NotCaptured("Python arithmetic on traced bools")
-    if ufunc in (np.true_divide, np.floor_divide, np.remainder):
+    if ufunc in _DIVISIONS:
         _require_nonzero(block, y)
     op = kinds.UFUNCS.get(ufunc)
     if op is None:
@@ -78,6 +78,7 @@ def _require_nonzero(block: Block, node: Node) -> None:
     block.add(kinds.CHECK, (ok,), "ZeroDivisionError: division by zero", ok.type)
 
 
+_DIVISIONS = frozenset([np.true_divide, np.floor_divide, np.remainder])
 _BITWISE = frozenset([np.bitwise_and, np.bitwise_or, np.bitwise_xor])
 _COMPARISONS = frozenset(
     [np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal]
@@ -135,11 +136,36 @@ def _operand(value: Any) -> bool:
 
 
 def _array_binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
+    block = a.block if is_traced(a) else b.block
+    if block.either and _may_both_be_python(block, a, b):
+        return _either_binary(block, ufunc, a, b)
+    return _numpy_binary(block, ufunc, a, b)
+
+
+def _numpy_binary(block: Block, ufunc: np.ufunc, a: Any, b: Any) -> Any:
     special = kinds.FUNCTIONS.get((ufunc, "operator"))
     if special is not None:
         return special(a, b)
-    block = a.block if is_traced(a) else b.block
     return apply_ufunc(block, ufunc, "__call__", (a, b), {})
+
+
+def _may_both_be_python(block: Block, *values: Any) -> bool:
+    return all(
+        _is_python(v)
+        or (type(v) is Tracer and v.weight is Weight.SCALAR and as_node(block, v) in block.either)
+        for v in values
+    )
+
+
+def _either_binary(block: Block, ufunc: np.ufunc, a: Any, b: Any) -> Any:
+    """An operator between numbers that may both be Python's, which raises where NumPy warns."""
+    x, y = as_node(block, a), as_node(block, b)
+    if ufunc in _DIVISIONS:
+        _require_nonzero(block, y)
+    made = _numpy_binary(block, ufunc, a, b)
+    if ufunc is np.power:
+        _require_python_power(block, as_node(block, made), x, y)
+    return made
 
 
 for _name, _function in {
