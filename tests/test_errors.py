@@ -76,6 +76,10 @@ WRONG = [
     lambda a, b: a.transpose(0, 0),
     lambda a, b: np.max(a[:0]),
     lambda a, b: np.nan_to_num(a[0], nan=a),
+    lambda a, b: np.put(a, 0, 1j),
+    lambda a, b: np.place(a, a > 0, [1j]),
+    lambda a, b: np.putmask(a, a > 0, 1j),
+    lambda a, b: np.fill_diagonal(a, 1j),
     lambda a, b: a[10],
     lambda a, b: a[:, :, 0],
     lambda a, b: a["field"],
@@ -125,6 +129,7 @@ METHODS = [
     lambda a: a.argsort(0, 2),
     lambda a: a[0].sort(None),
     lambda a: a.partition(True),
+    lambda a: a.trace(2**70),
 ]
 
 

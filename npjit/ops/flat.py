@@ -74,9 +74,9 @@ def store_flat(array: Tracer, key: Any, value: Any) -> None:
     if array.ndim == 1 or (whole and is_c_ordered(block, root_of(array.cell).origin)):
         line = array if array.ndim == 1 else share_reshaped(array, (count,))
         if is_position(key):
-            line[key] = _cycled(as_array(block, value), 1)[0] if np.ndim(value) else value
+            line[key] = _values(line, value, 1)[0] if np.ndim(value) else value
         else:
-            line[key] = _cycled(as_array(block, value), line[key].size)
+            line[key] = _values(line, value, line[key].size)
         return
     positions = counting(block, count)[key]
     if is_position(key):
@@ -94,14 +94,18 @@ def _store_at(array: Tracer, positions: Tracer, value: Any) -> None:
     set_at(array, tuple(keys[d] for d in sorted(keys)), _values(array, value, positions.size))
 
 
+def _line(array: Tracer, values: Any) -> Tracer:
+    """The values to be stored, in a row."""
+    values = as_array(array.block, values)
+    if values.dtype.kind == "c" and array.dtype.kind != "c":
+        raise TypeError("complex numbers are stored as real ones")  # NumPy decides
+    return fresh(array.block, _elements(values))
+
+
 def _values(array: Tracer, value: Any, count: Any) -> Any:
-    return _cycled(as_array(array.block, value), count)
-
-
-def _cycled(values: Tracer, count: Any) -> Any:
     """So many values; a single one stays as it is."""
-    block = values.block
-    line = fresh(block, _elements(values))
+    block = array.block
+    line = _line(array, value)
     if line.raw_shape[0] == 1:
         return line[0]
     if block.sizes.decide_eq(line.raw_shape[0], size_of(count)):
@@ -129,11 +133,9 @@ def put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
 @function(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """np.place: the values one after the other."""
-    block = find_block(arr, mask, vals)
     if type(arr) is not Tracer:
         raise TypeError("argument 1 must be numpy.ndarray")
-    flags, values = _mask_of(arr, mask), as_array(block, vals)
-    line = fresh(block, _elements(values))
+    flags, line = _mask_of(arr, mask), _line(arr, vals)
     number = np.cumsum(np.ravel(flags)) - 1
     _choose(arr, flags, line if line.raw_shape[0] == 1 else _taken(line, number))
 
@@ -144,7 +146,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     block = find_block(a, mask, values)
     if type(a) is not Tracer:
         raise TypeError("argument 1 must be numpy.ndarray")
-    line = fresh(block, _elements(as_array(block, values)))
+    line = _line(a, values)
     if line.raw_shape[0] != 1:
         line = _taken(line, counting(block, build.element_count(a.raw_shape)))
     _choose(a, _mask_of(a, mask), line)

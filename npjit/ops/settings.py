@@ -57,7 +57,9 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return value is None or type(value) in (int, SymInt) or isinstance(value, np.integer)
+    if type(value) is int:
+        return abs(value) < 2**63
+    return value is None or type(value) is SymInt or isinstance(value, np.integer)
 
 
 def _are_real(value: Any) -> bool:
@@ -96,6 +98,7 @@ _USUAL: dict[str, Callable[[Any], bool]] = {
     "n": _is_count,
     "nan": _are_real,
     "neginf": _are_real,
+    "offset": _is_count,
     "optimize": lambda value: type(value) is bool or value in ("greedy", "optimal"),
     "order": lambda value: value is None or (type(value) is str and value in tuple("CFAK")),
     "posinf": _are_real,
