@@ -193,8 +193,6 @@ def shrink(part: Part, program: Program, kind: str, text: str) -> tuple[Program,
         for smaller in program.smaller():
             if time.monotonic() > end:
                 break
-            if not _is_legal(smaller, kind):
-                continue
             found = _in_child(_judge_one, part, smaller)
             again = ("crash", found) if isinstance(found, str) else found
             if again[0] == kind and (kind != "defect" or again[1][:30] == text[:30]):
@@ -204,16 +202,15 @@ def shrink(part: Part, program: Program, kind: str, text: str) -> tuple[Program,
 
 
 def _judge_one(part: Part, program: Program) -> tuple[str, str]:
-    return judge(part, [program])[0]
+    return judge(part, [program])[0] if _is_legal(program) else ("illegal", "")
 
 
-def _is_legal(program: Program, kind: str) -> bool:
+def _is_legal(program: Program) -> bool:
     try:
         function = program.function()
     except SyntaxError:
         return False
-    error = program.call(function).error
-    return error is None or not isinstance(error, NameError)
+    return not isinstance(program.call(function).error, NameError)
 
 
 def _in_child(work: Callable[..., Any], *args: Any) -> Any:
