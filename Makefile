@@ -2,6 +2,7 @@
 # make test    the tests;  TESTS="tests/test_demo.py -k photo" picks some
 # make lint    formatters, linters and types
 # make bench   the speed table, benches/RESULTS.md (installs JAX, PyTorch and Numba: gigabytes)
+# make programs  whole programs against Numba, JAX and Pythran, benches/RESULTS_PROGRAMS.md
 # make docs    the API pages, in build/docs
 #
 # Everything is installed into $(VENV), made where absent. Needs Python 3.11 to 3.13 and a C++17 compiler.
@@ -15,7 +16,7 @@ CXX_FILES := $(filter-out runtime/_runtime.cpp, $(wildcard runtime/*.cpp runtime
 CYTHON_FILES := $(wildcard runtime/*.pyx runtime/*.pxi runtime/*.pxd)
 PRELUDE_FILES := $(filter-out %/abi.h, $(wildcard npjit/codegen/prelude/*.h))
 
-.PHONY: demo test lint format bench docs
+.PHONY: demo test lint format bench programs docs
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python -m npjit demo
@@ -40,6 +41,9 @@ bench: $(VENV)/bench.stamp
 	$(BIN)/python -m benches.interleave
 	$(BIN)/python -m benches.overheads
 	$(BIN)/python -m benches.report
+
+programs: $(VENV)/programs.stamp
+	$(BIN)/python -m benches.programs
 
 docs: $(VENV)/docs.stamp
 	$(BIN)/python -m pdoc --output-directory build/docs npjit

@@ -1,6 +1,6 @@
 """What a figure depends on: date, processor, threads, versions.
 
-In: a thread count. Out: a dict of texts, for the head of RESULTS.md.
+In: a thread count, packages. Out: a dict of texts, for the head of RESULTS.md.
 """
 
 import datetime
@@ -29,9 +29,9 @@ def compiler() -> str:
     return answer.stdout.splitlines()[0]
 
 
-def describe(threads: int) -> dict[str, str]:
+def describe(threads: int, packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
     versions = {}
-    for package in PACKAGES:
+    for package in packages:
         try:
             versions[package] = version(package)
         except PackageNotFoundError:

@@ -24,7 +24,7 @@ typedef long long npjit_int64;
 
 enum { NPJIT_OK = 0, NPJIT_INTERRUPTED = -1, NPJIT_RAISED = -2 };
 
-// An array in memory; dtype is NumPy's number, strides count elements.
+// An array in memory; dtype is NumPy's number (-1: bfloat16, whose number the runtime knows), strides count elements.
 struct npjit_array {
   char* data;
   int dtype;

@@ -72,6 +72,8 @@ void handler_free(void*, void* memory, std::size_t) { pool::release(memory); }
 PyDataMem_Handler pool_handler = {
     "npjit_pool", 1, {nullptr, handler_malloc, handler_calloc, handler_realloc, handler_free}};
 PyObject* pool_capsule = nullptr;
+// NumPy's number of bfloat16, once it was seen; 0 before
+int brain_dtype = 0;
 
 char stride_class(npjit_int64 extent, npjit_int64 stride, npjit_int64 itemsize) {
   if (extent <= 1) {
@@ -146,9 +148,29 @@ int import_numpy() {
   return pool_capsule != nullptr ? 0 : -1;
 }
 
+bool is_brain(int dtype) {
+  if (dtype < NPY_USERDEF) {
+    return false;
+  }
+  if (dtype == brain_dtype) {
+    return true;
+  }
+  PyArray_Descr* descr = PyArray_DescrFromType(dtype);
+  if (descr == nullptr) {
+    PyErr_Clear();
+    return false;
+  }
+  const char* name = std::strrchr(descr->typeobj->tp_name, '.');
+  if (std::strcmp(name != nullptr ? name + 1 : descr->typeobj->tp_name, "bfloat16") == 0) {
+    brain_dtype = dtype;
+  }
+  Py_DECREF(descr);
+  return dtype == brain_dtype;
+}
+
 bool supports_dtype(int dtype) {
   return (dtype >= NPY_BOOL && dtype <= NPY_CDOUBLE && dtype != NPY_LONGDOUBLE) ||
-         dtype == NPY_HALF;
+         dtype == NPY_HALF || is_brain(dtype);
 }
 
 bool is_plain_array(PyObject* object) {
@@ -325,7 +347,7 @@ PyObject* view_of(PyObject* base, int dtype, int ndim, bool writeable,
 }
 
 PyObject* array_over(const npjit_array& memory, bool writeable) {
-  PyArray_Descr* descr = PyArray_DescrFromType(memory.dtype);
+  PyArray_Descr* descr = PyArray_DescrFromType(memory.dtype < 0 ? brain_dtype : memory.dtype);
   const npy_intp itemsize = PyDataType_ELSIZE(descr);
   npy_intp shape[max_axes];
   npy_intp strides[max_axes];

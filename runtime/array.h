@@ -28,8 +28,10 @@ constexpr int max_axes = 64;
 // Imports NumPy's C API; -1 with an exception set when that fails.
 int import_numpy();
 
-// The dtypes that compiled code handles: bool, integers, half to double, complex64 and complex128.
+// The dtypes that compiled code handles: bool, integers, half to double, complex64 and complex128,
+// and bfloat16 of ml_dtypes, whose number differs from process to process.
 bool supports_dtype(int dtype);
+bool is_brain(int dtype);
 
 // Exact ndarray of a supported dtype in native byte order, aligned, strides in whole elements.
 bool is_plain_array(PyObject* object);

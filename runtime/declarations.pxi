@@ -128,26 +128,50 @@ cdef extern from "device.h" namespace "npjit":
     cbool current_stream(void** stream) except False
 
 
+cdef extern from "cublas.h" namespace "npjit":
+    cdef cppclass Product:
+        int letter, type, made, compute, turn_left, turn_right
+        npjit_int64 m, n, k, lead_left, lead_right, lead_result
+        npjit_int64 step_left, step_right, step_result, batch
+    const int cublas_count
+    const char** cublas_names
+    void set_cublas_functions "npjit::set_cublas" (void** functions, PyObject* workspace)
+
+
 cdef extern from "tape.h" namespace "npjit":
     cdef cppclass Launch:
         void* function
         unsigned grid_x, grid_y, block
-        int first, words
         PyObject* label
+    cdef cppclass Work:
+        Launch launch
+        Product product
+        int first, words
     cdef cppclass Patch:
         int word, base
         npjit_int64 offset
+    cdef cppclass Flag:
+        int base
+        npjit_int64 offset
+    cdef enum class Control(unsigned char):
+        none, host, require, repeat, loop, branch
     cdef cppclass Piece:
-        vector[Launch] launches
+        vector[Work] works
+        Control control
         PyObject* host
+        Flag flag
+        vector[Flag] stops
+        vector[TapeParts*] bodies
+        npjit_int64 times
     cdef cppclass TapeParts "npjit::Tape":
         vector[npjit_int64] words
         vector[Patch] patches
         vector[Piece] pieces
+        Piece& open()
         void settle()
     cdef enum class Ran(int):
         done, stopped, raised, no_memory
-    Ran run_tape(TapeParts& tape, npjit_int64* bases, int count, void* stream, npjit_int64 times)
+    Ran run_tape(TapeParts& tape, npjit_int64* bases, int count, void* stream)
 
 
 cdef extern from "device_plan.h" namespace "npjit":

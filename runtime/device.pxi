@@ -34,14 +34,43 @@ def device_header(array: object) -> tuple | None:
     return _header(array)
 
 
+def set_cublas(find: object, workspace: object) -> None:
+    """Use cuBLAS's functions at the addresses find(name); workspace() gives the address and the
+    bytes of memory on the current GPU that stays."""
+    cdef vector[void*] found
+    for place in range(cublas_count):
+        found.push_back(<void*><size_t>find(cublas_names[place].decode()))
+    set_cublas_functions(found.data(), <PyObject*>workspace)
+
+
+cdef Product _product(numbers) except *:
+    """A product by its numbers in the order of the struct."""
+    cdef Product p
+    p.letter, p.type, p.made, p.compute, p.turn_left, p.turn_right = numbers[:6]
+    p.m, p.n, p.k = numbers[6:9]
+    p.lead_left, p.lead_right, p.lead_result = numbers[9:12]
+    p.step_left, p.step_right, p.step_result, p.batch = numbers[12:]
+    return p
+
+
+cdef Flag _flag(place) except *:
+    cdef Flag flag
+    flag.base, flag.offset = place
+    return flag
+
+
 @cython.no_gc_clear
 cdef class Tape:
     """Launches with everything but addresses filled in; tape.h.
 
     words      all parameters, one after the other
-    patches    (word, base, offset): what differs from call to call
-    steps      ("launch", function, grid x, grid y, block, first word, words, label), or a callable
-               that is called with the bases and returns False to stop
+    patches    (word, base, offset), by their words: what differs from call to call
+    steps      ("launch", function, grid x, grid y, block, first word, words, label)
+               ("product", numbers, first word, words, label): numbers as cublas.h has them
+               ("require", flag), flag being (base, offset) of a bool: stop unless it is true
+               ("repeat", flag, tapes, stops, times): the tapes by turns
+               ("loop", flag, (test, body), stops), ("branch", flag, (then, other))
+               a callable that is called with the bases and returns False to stop
     """
 
     cdef TapeParts _parts
@@ -53,36 +82,59 @@ cdef class Tape:
         self._parts.words = words
         for patch.word, patch.base, patch.offset in patches:
             self._parts.patches.push_back(patch)
-        self._parts.pieces.resize(1)
         for step in steps:
-            self._add(step)
-        if self._parts.pieces.back().launches.empty() and self._parts.pieces.size() > 1:
-            self._parts.pieces.pop_back()
+            if callable(step):
+                self._control("host", step)
+            elif step[0] in ("launch", "product"):
+                self._work(step)
+            else:
+                self._control(*step)
         self._parts.settle()
 
-    cdef int _add(self, object step) except -1:
-        cdef Launch launch
-        if callable(step):
-            self._kept.append(step)
-            self._parts.pieces.back().host = <PyObject*>step
-            self._parts.pieces.resize(self._parts.pieces.size() + 1)
-            return 0
-        _, function, launch.grid_x, launch.grid_y, launch.block, first, words, label = step
-        launch.function = <void*><size_t>function
-        launch.first, launch.words = first, words
+    cdef int _work(self, tuple step) except -1:
+        cdef Work work
+        kind, what, *grid, first, words, label = step
+        if kind == "launch":
+            work.launch.grid_x, work.launch.grid_y, work.launch.block = grid
+            work.launch.function = <void*><size_t>what
+        else:
+            work.product = _product(what)
+        work.first, work.words = first, words
         if not 0 <= first <= first + words <= self._parts.words.size():
             raise ValueError(f"a launch with words {first} to {first + words}")
         self._kept.append(label)
-        launch.label = <PyObject*>label
-        self._parts.pieces.back().launches.push_back(launch)
+        work.launch.label = <PyObject*>label
+        self._parts.open().works.push_back(work)
         return 0
 
-    def run(self, bases: list, times: int = 1) -> bool:
-        """Start everything on the current stream, `times` times; False when a step has stopped."""
+    def _control(self, kind, what, bodies=(), stops=(), times=0):
+        cdef Piece* piece = &self._parts.open()
+        cdef Tape body
+        if kind == "host":
+            piece.host = <PyObject*>what
+            self._kept.append(what)
+        else:
+            piece.flag = _flag(what)
+        for body in bodies:
+            self._kept.append(body)
+            piece.bodies.push_back(&body._parts)
+        for stop in stops:
+            piece.stops.push_back(_flag(stop))
+        piece.times = times
+        piece.control = {
+            "host": Control.host,
+            "require": Control.require,
+            "repeat": Control.repeat,
+            "loop": Control.loop,
+            "branch": Control.branch,
+        }[kind]
+
+    def run(self, bases: list) -> bool:
+        """Start everything on the current stream; False when a step has stopped."""
         cdef vector[npjit_int64] values = bases
         cdef void* stream
         current_stream(&stream)
-        ran = run_tape(self._parts, values.data(), values.size(), stream, times)
+        ran = run_tape(self._parts, values.data(), values.size(), stream)
         if ran == Ran.raised:
             _raise_pending()
         return ran == Ran.done

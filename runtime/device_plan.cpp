@@ -53,7 +53,8 @@ bool is_free(const KeptArray& kept, const Made& made) {
   return same;
 }
 
-// Keeps a new result; one that cannot be asked for its memory is not kept.
+// Keeps a new result; one that cannot be asked for its memory is not kept, nor is one of a stream
+// that another thread's call has followed while this one was made.
 void keep(std::array<KeptArray, 2>& slots, PyObject* array, npjit_int64 address) {
   static PyObject* const data = PyUnicode_InternFromString("data");
   static PyObject* const mem = PyUnicode_InternFromString("mem");
@@ -73,11 +74,12 @@ void keep(std::array<KeptArray, 2>& slots, PyObject* array, npjit_int64 address)
 }
 
 // A result of earlier calls that is free, or a new one; null with an exception set.
-PyObject* make_result(const DevicePlan& plan, Instance& instance, std::size_t number,
+PyObject* make_result(const DevicePlan& plan, Instance& instance, void* stream, std::size_t number,
                       npjit_int64* address) {
   const Made& made = instance.results[number];
   std::array<KeptArray, 2>& slots = instance.kept.results[number];
-  for (std::size_t i = 0; plan.keeps && i < slots.size(); ++i) {
+  const bool is_ours = instance.kept.stream == stream;
+  for (std::size_t i = 0; plan.keeps && is_ours && i < slots.size(); ++i) {
     if (is_free(slots[i], made)) {
       std::swap(slots[0], slots[i]);
       *address = slots[0].address;
@@ -86,7 +88,7 @@ PyObject* make_result(const DevicePlan& plan, Instance& instance, std::size_t nu
   }
   PyObject* array = PyObject_CallObject(made.make, made.arguments);
   *address = array != nullptr ? device_address(array) : 0;
-  if (plan.keeps && array != nullptr) {
+  if (plan.keeps && array != nullptr && instance.kept.stream == stream) {
     keep(slots, array, *address);
   }
   return array;
@@ -94,8 +96,8 @@ PyObject* make_result(const DevicePlan& plan, Instance& instance, std::size_t nu
 
 // New memory, or that of the last call on this stream, which is then this call's alone: between its
 // launches another thread may call.
-PyObject* make_memory(const DevicePlan& plan, Instance& instance) {
-  if (instance.kept.memory != nullptr) {
+PyObject* make_memory(const DevicePlan& plan, Instance& instance, void* stream) {
+  if (instance.kept.memory != nullptr && instance.kept.stream == stream) {
     return std::exchange(instance.kept.memory, nullptr);
   }
   PyObject* bytes = PyLong_FromLongLong(instance.memory);
@@ -114,11 +116,11 @@ npjit_int64 counters_address(const DevicePlan& plan, npjit_int64 count) {
 }
 
 // Makes the results and notes their addresses; false with an exception set.
-bool make_results(const DevicePlan& plan, Instance& instance, PyObject** results,
+bool make_results(const DevicePlan& plan, Instance& instance, void* stream, PyObject** results,
                   std::vector<npjit_int64>& bases) {
   for (std::size_t k = 0; k < instance.results.size(); ++k) {
     npjit_int64 address = 0;
-    results[k] = make_result(plan, instance, k, &address);
+    results[k] = make_result(plan, instance, stream, k, &address);
     if (results[k] == nullptr) {
       return false;
     }
@@ -179,8 +181,8 @@ Ran run_instance(const DevicePlan& plan, Instance& instance, const npjit_int64* 
     bases.push_back(words[number]);
   }
   PyObject* memory = nullptr;
-  if (make_results(plan, instance, results, bases)) {
-    memory = instance.memory > 0 ? make_memory(plan, instance) : Py_NewRef(Py_None);
+  if (make_results(plan, instance, stream, results, bases)) {
+    memory = instance.memory > 0 ? make_memory(plan, instance, stream) : Py_NewRef(Py_None);
   }
   if (memory == nullptr) {
     return PyErr_ExceptionMatches(PyExc_MemoryError) ? Ran::no_memory : Ran::raised;
@@ -191,7 +193,7 @@ Ran run_instance(const DevicePlan& plan, Instance& instance, const npjit_int64* 
   Ran ran = Ran::raised;
   if (PyErr_Occurred() == nullptr) {
     const int count = static_cast<int>(bases.size());
-    ran = run_tape(*instance.tape, bases.data(), count, stream, 1);
+    ran = run_tape(*instance.tape, bases.data(), count, stream);
   }
   if (plan.keeps && instance.kept.stream == stream && memory != Py_None) {
     Py_XSETREF(instance.kept.memory, memory);

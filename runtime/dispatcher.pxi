@@ -172,11 +172,9 @@ cdef PyObject* attempt(
         return result
     if entry._mode == BROKEN_MODE and self.broken is not None:
         return _released(in_parts(self, args, nargsf, names))
-    if outcome == Outcome.failed and entry.on_check is not None:
-        self._counts[entry._mode] += 1
-        entry.on_check(detail)
-        self._counts[entry._mode] -= 1
     self._counts[NUMPY_MODE] += 1
+    if outcome == Outcome.failed and entry.on_failure is not None:
+        return _released(PyObject_Vectorcall(entry.on_failure, args, nargsf, names))
     return _released(PyObject_Vectorcall(self.original, args, nargsf, names))
 
 

@@ -16,7 +16,15 @@ const char* const driver_function_names[driver_function_count] = {
     "cuGraphExecKernelNodeSetParams_v2",
     "cuGraphLaunch",
     "cuGraphDestroy",
-    "cuGraphExecDestroy"};
+    "cuGraphExecDestroy",
+    "cuStreamCreate",
+    "cuStreamBeginCapture_v2",
+    "cuStreamEndCapture",
+    "cuGraphAddChildGraphNode",
+    "cuGraphExecChildGraphNodeSetParams",
+    "cuMemHostAlloc",
+    "cuMemcpyDtoHAsync_v2",
+    "cuStreamSynchronize"};
 
 namespace {
 

@@ -35,9 +35,17 @@ struct Driver {
   int (*launch_graph)(void* ready, void* stream);
   int (*destroy_graph)(void* graph);
   int (*destroy_ready)(void* ready);
+  int (*create_stream)(void** stream, unsigned flags);
+  int (*begin_capture)(void* stream, int mode);
+  int (*end_capture)(void* stream, void** graph);
+  int (*add_child)(void** node, void* graph, void* const* after, std::size_t count, void* child);
+  int (*change_child)(void* ready, void* node, void* child);
+  int (*allocate_host)(void** memory, std::size_t bytes, unsigned flags);
+  int (*copy_to_host)(void* to, unsigned long long from, std::size_t bytes, void* stream);
+  int (*wait)(void* stream);
 };
 
-constexpr int driver_function_count = 10;
+constexpr int driver_function_count = 18;
 // Their names in libcuda.so.1, in the order of the members.
 extern const char* const driver_function_names[driver_function_count];
 

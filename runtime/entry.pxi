@@ -30,8 +30,7 @@ cdef class Entry:
                    | ("dataclass", cls, names, trees)
     disjoint       pairs of inputs whose memory must not overlap, and ("same", i, j) for inputs that
                    must be one array
-    on_check       called with the number of a check that failed while running; it raises, or
-                   returns and the user's own function answers the call
+    on_failure     answers calls that fail a check while running, in place of the user's function
     release_gil_words  the GIL is released when arrays and arena hold at least so many 8-byte words
 
     fetch: ("arg", i) | ("kw", name) | ("root", obj) | ("attr", step, name) | ("item", step, key)
@@ -52,7 +51,7 @@ cdef class Entry:
     cdef readonly object native
     cdef readonly object call
     cdef readonly DevicePlan device
-    cdef public object on_check
+    cdef public object on_failure
 
     def __init__(
         self,
@@ -69,7 +68,7 @@ cdef class Entry:
         device=None,
         fits=None,
         disjoint=(),
-        on_check=None,
+        on_failure=None,
         release_gil_words=4096,
     ):
         if native is not None and (call is not None or not isinstance(native, NativeObject)):
@@ -78,7 +77,7 @@ cdef class Entry:
         self._mode = MODES.index(mode)
         self.native = native
         self.call = call
-        self.on_check = on_check
+        self.on_failure = on_failure
         names = tuple([sys.intern(name) for name in kwnames])
         self._compiled.positional = npositional
         self._compiled.names = self._keep(names)

@@ -4,6 +4,7 @@
 #include <complex>
 #include <cstring>
 
+#include "array.h"
 #include "numpy_api.h"
 
 namespace npjit {
@@ -155,7 +156,7 @@ npjit_int64* pack_numpy_scalar(PyObject* scalar, int dtype, npjit_int64* words) 
     const auto value = scalar_value<std::complex<float>>(scalar);
     *words++ = double_bits(value.real());
     *words++ = double_bits(value.imag());
-  } else if (PyTypeNum_ISFLOAT(dtype)) {
+  } else if (PyTypeNum_ISFLOAT(dtype) || is_brain(dtype)) {
     *words++ = double_bits(PyFloat_AsDouble(scalar));
   } else {
     *words++ = integer_word(scalar, dtype);

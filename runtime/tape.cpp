@@ -1,156 +1,72 @@
 #include "tape.h"
 
 #include <algorithm>
+#include <string>
 
 #include "driver.h"
+#include "launch_graph.h"
 
 namespace npjit {
 namespace {
 
-// runs before there is a graph, rounds of one run from which on there is one at once, and how many
-// launches a graph has at most
+// runs before there is a graph, whose making costs about as much as starting each launch twice; and
+// how much work a graph has at most
 constexpr npjit_int64 runs_without = 2;
-constexpr npjit_int64 least_rounds = 64;
-constexpr npjit_int64 largest_graph = 256;
+constexpr std::size_t largest_graph = 256;
 
-void** parameters_of(Tape& tape, const Launch& launch) {
-  return reinterpret_cast<void**>(tape.table.data() + launch.first);
-}
+// One call of run_tape.
+struct Run {
+  const Driver& driver;
+  const npjit_int64* bases;
+  int count;
+  void* stream;
+};
 
-Ran raise_error(int error, const Launch* launch) {
-  PyObject* label = launch != nullptr && launch->label != nullptr ? launch->label : Py_None;
-  PyErr_Format(PyExc_RuntimeError, "the GPU did not start %S: %s", label,
-               driver_error(error).c_str());
+Ran run(const Run& call, Tape& tape);
+
+Ran raise_error(const std::string& error, PyObject* label) {
+  if (PyErr_Occurred() == nullptr) {
+    PyErr_Format(PyExc_RuntimeError, "the GPU did not start %S: %s", label, error.c_str());
+  }
   return Ran::raised;
 }
 
-KernelNode node_of(Tape& tape, const Launch& launch) {
-  return {launch.function,
-          launch.grid_x,
-          launch.grid_y,
-          1,
-          launch.block,
-          1,
-          1,
-          0,
-          parameters_of(tape, launch),
-          nullptr,
-          nullptr,
-          nullptr};
+Ran start(const Run& call, Tape& tape, const Work& work) {
+  const Launch& launch = work.launch;
+  if (launch.function == nullptr) {
+    const npjit_int64* addresses = tape.words.data() + work.first;
+    const int error = multiply(work.product, addresses, call.stream, call.stream);
+    return error == 0 ? Ran::done
+                      : raise_error("cuBLAS's status " + std::to_string(error), launch.label);
+  }
+  const int error =
+      call.driver.launch(launch.function, launch.grid_x, launch.grid_y, 1, launch.block, 1, 1, 0,
+                         call.stream, tape.parameters(work), nullptr);
+  return error == 0 ? Ran::done : raise_error(driver_error(error), launch.label);
 }
 
-Ran start(const Driver& driver, Tape& tape, const Piece& piece, void* stream) {
-  for (const Launch& launch : piece.launches) {
-    const int error = driver.launch(launch.function, launch.grid_x, launch.grid_y, 1, launch.block,
-                                    1, 1, 0, stream, parameters_of(tape, launch), nullptr);
-    if (error != 0) {
-      return raise_error(error, &launch);
-    }
-  }
-  return Ran::done;
-}
-
-// A graph of the launches, `times` times behind each other; 0, or the driver's error.
-int make_graph(const Driver& driver, Tape& tape, Piece& piece, npjit_int64 times) {
-  LaunchGraph& made = piece.graph;
-  int error = driver.create_graph(&made.graph, 0);
-  for (npjit_int64 round = 0; round < times; ++round) {
-    for (std::size_t i = 0; error == 0 && i < piece.launches.size(); ++i) {
-      const KernelNode parameters = node_of(tape, piece.launches[i]);
-      void* node = nullptr;
-      void* const* before = made.nodes.empty() ? nullptr : &made.nodes.back();
-      error = driver.add_kernel(&node, made.graph, before, before != nullptr, &parameters);
-      made.nodes.push_back(node);
-    }
-  }
-  made.words = tape.words;
-  return error != 0 ? error : driver.instantiate(&made.ready, made.graph, 0);
-}
-
-// Gives the nodes whose words have changed their new ones.
-int update_graph(const Driver& driver, Tape& tape, Piece& piece) {
-  LaunchGraph& graph = piece.graph;
-  if (graph.words == tape.words) {
-    return 0;
-  }
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    const Launch& launch = piece.launches[i % piece.launches.size()];
-    const auto first = tape.words.begin() + launch.first;
-    if (std::equal(first, first + launch.words, graph.words.begin() + launch.first)) {
-      continue;
-    }
-    const KernelNode parameters = node_of(tape, launch);
-    const int error = driver.change_kernel(graph.ready, graph.nodes[i], &parameters);
-    if (error != 0) {
-      return error;
-    }
-  }
-  graph.words = tape.words;
-  return 0;
-}
-
-void drop_graph(LaunchGraph& graph) {
-  const Driver* driver = find_driver();
-  if (driver != nullptr && graph.ready != nullptr) {
-    driver->destroy_ready(graph.ready);
-  }
-  if (driver != nullptr && graph.graph != nullptr) {
-    driver->destroy_graph(graph.graph);
-  }
-  graph = LaunchGraph();
-}
-
-void fill(Tape& tape, const npjit_int64* bases) {
-  for (const Patch& patch : tape.patches) {
+void fill(Tape& tape, const Piece& piece, const npjit_int64* bases) {
+  for (int i = piece.first_patch; i < piece.end_patch; ++i) {
+    const Patch& patch = tape.patches[i];
     tape.words[patch.word] = bases[patch.base] + patch.offset;
   }
 }
 
-// Whether a run of so many rounds is worth a graph: making one costs about as much as starting each
-// launch of it twice, running it less than starting one launch.
-bool wants_graph(const Tape& tape, const Piece& piece, npjit_int64 times) {
-  return !piece.launches.empty() && (times >= least_rounds || tape.runs > runs_without);
-}
-
-// Runs as many whole graphs as fit in `times` rounds and takes their rounds off.
-Ran run_graphs(const Driver& driver, Tape& tape, Piece& piece, const npjit_int64* bases,
-               void* stream, npjit_int64& times) {
-  const npjit_int64 launches = static_cast<npjit_int64>(piece.launches.size());
-  int error = 0;
-  if (piece.graph.ready == nullptr) {
-    const npjit_int64 most = std::max<npjit_int64>(1, largest_graph / launches);
-    error = make_graph(driver, tape, piece, std::min(times, most));
+Ran run_works(const Run& call, Tape& tape, Piece& piece) {
+  if (piece.works.empty()) {
+    return Ran::done;
   }
-  const npjit_int64 rounds = static_cast<npjit_int64>(piece.graph.nodes.size()) / launches;
-  for (; error == 0 && times >= rounds; times -= rounds) {
-    // anew: the handler of a signal may have run this tape
-    fill(tape, bases);
-    error = update_graph(driver, tape, piece);
-    error = error != 0 ? error : driver.launch_graph(piece.graph.ready, stream);
-    if (error == 0 && PyErr_CheckSignals() != 0) {
-      return Ran::raised;
-    }
+  if (piece.multiplies && !find_workspace(call.stream)) {
+    return Ran::raised;
   }
-  if (error != 0) {
-    drop_graph(piece.graph);
-    return raise_error(error, nullptr);
+  // anew for each piece: between two another thread may have run this tape, and none while it runs
+  fill(tape, piece, call.bases);
+  const bool wants_graph = tape.runs > runs_without && !piece.is_plain;
+  if (wants_graph && run_as_graph(call.driver, tape, piece, call.stream)) {
+    return Ran::done;
   }
-  return Ran::done;
-}
-
-Ran run_piece(const Driver& driver, Tape& tape, Piece& piece, const npjit_int64* bases,
-              void* stream, npjit_int64 times) {
-  // anew for each piece: a host step may have let another thread run this tape
-  fill(tape, bases);
-  if (wants_graph(tape, piece, times)) {
-    const Ran ran = run_graphs(driver, tape, piece, bases, stream, times);
-    if (ran != Ran::done) {
-      return ran;
-    }
-    fill(tape, bases);
-  }
-  for (; times > 0; --times) {
-    const Ran ran = start(driver, tape, piece, stream);
+  for (const Work& work : piece.works) {
+    const Ran ran = start(call, tape, work);
     if (ran != Ran::done) {
       return ran;
     }
@@ -158,10 +74,10 @@ Ran run_piece(const Driver& driver, Tape& tape, Piece& piece, const npjit_int64*
   return Ran::done;
 }
 
-Ran call_host(PyObject* host, const npjit_int64* bases, int count) {
-  PyObject* list = PyList_New(count);
-  for (int i = 0; list != nullptr && i < count; ++i) {
-    PyList_SET_ITEM(list, i, PyLong_FromLongLong(bases[i]));
+Ran call_host(const Run& call, PyObject* host) {
+  PyObject* list = PyList_New(call.count);
+  for (int i = 0; list != nullptr && i < call.count; ++i) {
+    PyList_SET_ITEM(list, i, PyLong_FromLongLong(call.bases[i]));
   }
   PyObject* answer = list != nullptr ? PyObject_CallOneArg(host, list) : nullptr;
   Py_XDECREF(list);
@@ -170,12 +86,132 @@ Ran call_host(PyObject* host, const npjit_int64* bases, int count) {
   return ran;
 }
 
+// A byte of memory that the GPU copies to without a further copy, for each thread.
+unsigned char* landing(const Driver& driver) {
+  constexpr unsigned for_all_gpus = 1;
+  static thread_local void* made = nullptr;
+  if (made == nullptr && driver.allocate_host(&made, 1, for_all_gpus) != 0) {
+    made = nullptr;
+  }
+  return static_cast<unsigned char*>(made);
+}
+
+// The bool's value when all work before is done; -1 with an exception set.
+int read(const Run& call, const Flag& flag) {
+  unsigned char* value = landing(call.driver);
+  int error = value == nullptr;
+  if (error == 0) {
+    const auto address = static_cast<unsigned long long>(call.bases[flag.base] + flag.offset);
+    error = call.driver.copy_to_host(value, address, 1, call.stream);
+  }
+  if (error == 0) {
+    Py_BEGIN_ALLOW_THREADS;
+    error = call.driver.wait(call.stream);
+    Py_END_ALLOW_THREADS;
+  }
+  if (error != 0) {
+    PyErr_Format(PyExc_RuntimeError, "the GPU did not give a condition: %s",
+                 driver_error(error).c_str());
+    return -1;
+  }
+  return *value != 0 ? 1 : 0;
+}
+
+// Whether one of the stops is true; -1 with an exception set.
+int is_over(const Run& call, const std::vector<Flag>& stops) {
+  for (const Flag& stop : stops) {
+    const int value = read(call, stop);
+    if (value != 0) {
+      return value;
+    }
+  }
+  return PyErr_CheckSignals();
+}
+
+Ran run_repeat(const Run& call, const Piece& piece) {
+  for (npjit_int64 trip = 0; trip < piece.times; ++trip) {
+    const int over = is_over(call, piece.stops);
+    if (over != 0) {
+      return over < 0 ? Ran::raised : Ran::done;
+    }
+    const Ran ran = run(call, *piece.bodies[trip % piece.bodies.size()]);
+    if (ran != Ran::done) {
+      return ran;
+    }
+  }
+  return Ran::done;
+}
+
+Ran run_loop(const Run& call, const Piece& piece) {
+  for (;;) {
+    const int over = is_over(call, piece.stops);
+    if (over != 0) {
+      return over < 0 ? Ran::raised : Ran::done;
+    }
+    Ran ran = run(call, *piece.bodies[0]);
+    if (ran != Ran::done) {
+      return ran;
+    }
+    const int holds = read(call, piece.flag);
+    if (holds <= 0) {
+      return holds < 0 ? Ran::raised : Ran::done;
+    }
+    ran = run(call, *piece.bodies[1]);
+    if (ran != Ran::done) {
+      return ran;
+    }
+  }
+}
+
+Ran run_control(const Run& call, const Piece& piece) {
+  switch (piece.control) {
+    case Control::none:
+      return Ran::done;
+    case Control::host:
+      return call_host(call, piece.host);
+    case Control::repeat:
+      return run_repeat(call, piece);
+    case Control::loop:
+      return run_loop(call, piece);
+    default:
+      break;
+  }
+  const int value = read(call, piece.flag);
+  if (value < 0) {
+    return Ran::raised;
+  }
+  if (piece.control == Control::branch) {
+    return run(call, *piece.bodies[value != 0 ? 0 : 1]);
+  }
+  return value != 0 ? Ran::done : Ran::stopped;
+}
+
+Ran run(const Run& call, Tape& tape) {
+  tape.runs += 1;
+  for (Piece& piece : tape.pieces) {
+    Ran ran = run_works(call, tape, piece);
+    ran = ran == Ran::done ? run_control(call, piece) : ran;
+    if (ran != Ran::done) {
+      return ran;
+    }
+  }
+  return Ran::done;
+}
+
 }  // namespace
 
 Tape::~Tape() {
   for (Piece& piece : pieces) {
-    drop_graph(piece.graph);
+    std::for_each(piece.graphs.begin(), piece.graphs.end(), drop_graph);
   }
+}
+
+Piece& Tape::open() {
+  const bool is_open = !pieces.empty() && pieces.back().control == Control::none;
+  if (!is_open || pieces.back().works.size() == largest_graph) {
+    pieces.emplace_back();
+  }
+  return pieces.back();
 }
 
 void Tape::settle() {
@@ -183,28 +219,30 @@ void Tape::settle() {
   for (npjit_int64& word : words) {
     table.push_back(&word);
   }
+  const auto place = [this](int word) {
+    const auto found = std::lower_bound(patches.begin(), patches.end(), word,
+                                        [](const Patch& p, int value) { return p.word < value; });
+    return static_cast<int>(found - patches.begin());
+  };
+  for (Piece& piece : pieces) {
+    for (const Work& work : piece.works) {
+      const bool is_first = &work == &piece.works.front();
+      piece.first_word = is_first ? work.first : std::min(piece.first_word, work.first);
+      piece.end_word = std::max(piece.end_word, work.first + work.words);
+      piece.multiplies = piece.multiplies || work.launch.function == nullptr;
+    }
+    piece.first_patch = place(piece.first_word);
+    piece.end_patch = place(piece.end_word);
+  }
 }
 
-Ran run_tape(Tape& tape, const npjit_int64* bases, int count, void* stream, npjit_int64 times) {
+Ran run_tape(Tape& tape, const npjit_int64* bases, int count, void* stream) {
   const Driver* driver = find_driver();
   if (driver == nullptr) {
     PyErr_SetString(PyExc_RuntimeError, "no driver of CUDA: libcuda.so.1 cannot be loaded");
     return Ran::raised;
   }
-  tape.runs += 1;
-  const bool is_plain = tape.pieces.size() == 1 && tape.pieces[0].host == nullptr;
-  for (npjit_int64 round = 0; round < (is_plain ? 1 : times); ++round) {
-    for (Piece& piece : tape.pieces) {
-      Ran ran = run_piece(*driver, tape, piece, bases, stream, is_plain ? times : 1);
-      if (ran == Ran::done && piece.host != nullptr) {
-        ran = call_host(piece.host, bases, count);
-      }
-      if (ran != Ran::done) {
-        return ran;
-      }
-    }
-  }
-  return Ran::done;
+  return run({*driver, bases, count, stream}, tape);
 }
 
 }  // namespace npjit

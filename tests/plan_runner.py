@@ -205,9 +205,12 @@ def _blas() -> Any:
     return addresses
 
 
-def _make_api(threads: int, blas: bool | Callable[[int], object]) -> tuple[_Api, list[Any]]:
-    """An npjit_api that cuts ranges in `threads` chunks, one after the other. `blas` is False,
-    True, or called with the number of each function that is used, which then does nothing."""
+def _make_api(
+    threads: int, blas: bool | Callable[[int], object], backwards: bool = False
+) -> tuple[_Api, list[Any]]:
+    """An npjit_api that cuts ranges in `threads` chunks, one after the other or in front of it.
+    `blas` is False, True, or called with the number of each function that is used, which then does
+    nothing."""
     held: list[Any] = []
     pointers = (ctypes.c_void_p * 10)()
     if blas is True:
@@ -223,7 +226,7 @@ def _make_api(threads: int, blas: bool | Callable[[int], object]) -> tuple[_Api,
 
     def parallel(body: Any, context: int, n: int, grain: int) -> None:
         chunks = count(n, grain)
-        for c in range(chunks):
+        for c in reversed(range(chunks)) if backwards else range(chunks):
             body(context, n * c // chunks, n * (c + 1) // chunks, c)
 
     def scratch(size: int) -> int:
@@ -271,11 +274,14 @@ def run(
     threads: int = 1,
     blas: bool | Callable[[int], object] = False,
     most: int = 1,
+    backwards: bool = False,
+    edit: Callable[[str], str] = str,
 ) -> list[np.ndarray[Any, Any]]:
-    """The plan's fresh outputs for these inputs, compiled as at most `most` units."""
+    """The plan's fresh outputs for these inputs, compiled as at most `most` units; chunks may run
+    `backwards`. `edit` changes the text."""
     compiler = find_compiler()
     assert compiler is not None
-    units = print_parts(plan, compiler, most)
+    units = tuple(map(edit, print_parts(plan, compiler, most)))
     library = _load(str(compile_object(*units, compiler=compiler)))
     given = words(inputs)
     out = (_I64 * 64)()
@@ -293,7 +299,7 @@ def run(
     pointers = (ctypes.c_void_p * max(1, len(results)))(*(r.ctypes.data for r in results))
     arena = np.zeros(out[0] + 64, np.uint8)
     start = ctypes.c_void_p(arena.ctypes.data + -arena.ctypes.data % 64)
-    api, _held = _make_api(threads, blas)
+    api, _held = _make_api(threads, blas, backwards)
     code = library.npjit_run(ctypes.byref(api), given, out, pointers, start)
     if code:
         raise CheckFailed(code)

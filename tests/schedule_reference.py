@@ -363,6 +363,8 @@ class Machine:
             elif isinstance(step, Bind):
                 self.sizes[step.var] = int(self.memory(step.place, np.dtype(np.int64)).data[0])
             elif isinstance(step, Loop):
+                if step.share is not None:
+                    self.sizes[step.share] = 3
                 for trip in range(self.size(step.trips)):
                     if any(map(self._holds, step.stops)):
                         break

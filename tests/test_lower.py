@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 from npjit.core.graph import Graph, Node
 from npjit.core.op import Kind
 from npjit.core.size import Size, atoms, product, substitute, var
-from npjit.core.view import At, Cut, View, diagonal, index, slice_of
+from npjit.core.view import (
+    Along,
+    At,
+    Cut,
+    View,
+    broadcast,
+    diagonal,
+    identity,
+    index,
+    slice_of,
+)
 from npjit.schedule import schedule
 from tests import schedule_reference as r
 from tests.schedule_reference import Builder, compare
@@ -247,6 +257,16 @@ def test_update_text(golden: Any) -> None:
     moved = b.cut(v, (0, 1, n - 1), (0, 1, m))
     w = b.update(v, moved, index(x.shape, [slice_of(1, 1, n - 1), slice_of(0, 1, m)]))
     golden("plan_update.txt", str(schedule(b.graph([], [(0, w)]), ["C"])))
+
+
+def test_slice_text(golden: Any) -> None:
+    """A row and a column of what is overwritten are copied first, and nothing else is."""
+    b = Builder()
+    x, (n, m) = rows(b)
+    row = b.view(b.view(x, index(x.shape, [At(2), slice_of(0, 1, m)])), broadcast((m,), (n, m)))
+    column = b.view(x, View(x.shape, (Along(0, 1, 0), At(3)), (n, m)))
+    w = b.update(x, b.ew(r.add, b.ew(r.add, row, column), x), identity(x.shape))
+    golden("plan_slice.txt", str(schedule(b.graph([], [(0, w)]), ["C"])))
 
 
 def test_fortran_order_text(golden: Any) -> None:

@@ -61,5 +61,5 @@ def test_packaged_contract_is_the_runtimes():
 
 def test_extras():
     extras = PROJECT["project"]["optional-dependencies"]
-    named = "bench compiler cuda12 cuda13 cython demo docs draw numba test"
+    named = "bench compiler cuda12 cuda13 cython demo docs draw numba programs test"
     assert set(named.split()) <= set(extras)

@@ -39,6 +39,14 @@ def two_borders(x):
     return a * b
 
 
+def two_rows(x):
+    a = np.zeros(x.shape, x.dtype)
+    b = np.zeros(x.shape, x.dtype)
+    a[1:] = x[:-1]
+    b[:-1] = x[1:]
+    return a * b
+
+
 def halves(x):
     return np.concatenate((x[:, :2] * x[:, -2:], x[:, :2]), axis=0)
 
@@ -61,6 +69,23 @@ def backwards(x):
     return np.roll(x[::-1], 2, axis=0) * np.roll(x[:, ::-1], -1, axis=0)
 
 
+def rolled_far(x):
+    return np.roll(x, 70, axis=1) * np.roll(x, (-2, -1), axis=(0, 1))
+
+
+FUNCTIONS = [
+    border,
+    one_side,
+    two_borders,
+    two_rows,
+    halves,
+    butterfly,
+    rolled,
+    rolled_far,
+    backwards,
+]
+
+
 def arguments(dtype: Any, shape: tuple[int, int]) -> Any:
     # small integers: every sum and product of them is exact
     rng = np.random.default_rng(shape[1])
@@ -71,7 +96,7 @@ def arguments(dtype: Any, shape: tuple[int, int]) -> Any:
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
-@pytest.mark.parametrize("f", [border, one_side, two_borders, halves, butterfly, rolled, backwards])
+@pytest.mark.parametrize("f", FUNCTIONS)
 def test_padded(f: Callable[..., Any], dtype: Any) -> None:
     compiled = npjit.jit(f, dynamic=True)
     for shape in [(3, 4), (5, 67), (40, 133)]:
@@ -82,7 +107,16 @@ def test_masked_rows_stay_inside() -> None:
     """Where a whole row is padding, its masked loads leave their offset out: they are slow at
     addresses that are not mapped."""
     x = np.ones((40, 133))
-    text = npjit.jit(rolled).lower(x).as_text("cpp")
+    text = npjit.jit(two_rows).lower(x).as_text("cpp")
     loads = re.findall(r"< end\w+\)\) \? mem\d+\[(.*?)\]", text)
     assert loads
     assert all(re.search(r" \+ offset\w+$", index) for index in loads), loads
+
+
+@pytest.mark.parametrize("f", [rolled, backwards])
+def test_a_roll_is_one_load(f: Callable[..., Any]) -> None:
+    """Each element is read at one of two places: nothing is masked, and where the place depends on
+    the vector axis, the loop is cut where it changes."""
+    text = npjit.jit(f).lower(np.ones((40, 133))).as_text("cpp")
+    assert " ? mem" not in text and "nj_select(" not in text.split("_chunk(")[1]
+    assert ("nj_cut(part" in text) == (f is rolled)

@@ -376,3 +376,46 @@ def test_number_of_either_kind_as_python_has_it(
     function: Callable[..., Any], sign: int, mode: str
 ) -> None:
     check_calls(npjit.jit(function), np.arange(1.0, 30.0) * sign, mode=mode)
+
+
+def counted_in_ranges_that_empty(x: Any, k: int) -> Any:
+    """range(i + 1, n) has no trips from i = n on, not fewer than none."""
+    out = np.zeros(k)
+    for i in range(k):
+        m = 3
+        for _ in range(i + 1, len(x)):
+            m += 2
+        out[i] = m
+    return out, m
+
+
+def counted_after_an_empty_range(x: Any, k: int) -> Any:
+    m = k
+    for _ in range(k, len(x)):
+        m += 1
+    return x[:2] * m, m
+
+
+@pytest.mark.parametrize("function", [counted_in_ranges_that_empty, counted_after_an_empty_range])
+def test_counts_of_empty_ranges(function: Callable[..., Any]) -> None:
+    jitted = npjit.jit(function)
+    check_calls(jitted, np.ones(5), 7)
+    for k in (1, 3, 20, 50):
+        np.testing.assert_equal(jitted(np.ones(20), k), function(np.ones(20), k))
+    assert jitted.cache_info()["numpy"] == 0
+
+
+def bound_anew_in_no_trip(a: Any, b: Any) -> Any:
+    """The condition is known to fail: v stays the argument itself."""
+    t = 0
+    v = b
+    c = 0
+    while c < 6 and (0 < t < 2):
+        c += 1
+        v = np.zeros(len(a))
+    return v
+
+
+def test_while_loop_known_to_have_no_trip() -> None:
+    a, b = np.ones(5), np.arange(5.0)
+    assert npjit.jit(bound_anew_in_no_trip)(a, b) is b

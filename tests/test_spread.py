@@ -120,6 +120,12 @@ def crossed(a: Any, b: Any, c: Any) -> None:
         c[i] = a[i] + c[:, i]
 
 
+def whole(a: Any, b: Any, c: Any) -> None:
+    """Each trip multiplies by all that the others write."""
+    for i in range(a.shape[0] - 1):
+        c[i + 1] = a[i] @ c * 0.01
+
+
 def two_places(a: Any, b: Any, c: Any) -> None:
     for i in range(a.shape[0] - 1):
         c[i, 0] = a[i, 0]
@@ -144,6 +150,7 @@ ILLEGAL = {
         added_up,
         ragged,
         crossed,
+        whole,
         two_places,
         products,
     )

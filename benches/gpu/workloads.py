@@ -32,6 +32,12 @@ class Maker:
         """Standard normal float32 numbers; the shape is scaled."""
         return self.random.standard_normal(tuple(map(self.size, shape)), dtype=np.float32)
 
+    def brain(self, *shape: int) -> Any:
+        """Standard normal bfloat16 numbers."""
+        import ml_dtypes
+
+        return self.normal(*shape).astype(ml_dtypes.bfloat16)
+
     def uniform(self, low: float, high: float, *shape: int) -> Any:
         """Evenly spread float32 numbers."""
         made = self.random.random(tuple(map(self.size, shape)), dtype=np.float32)
@@ -177,13 +183,14 @@ def logistic_loss(w, x, y):
 
 
 def matmul_bias_gelu(x, w, bias):
-    return gelu(x @ w + bias[:, None, :])
+    return gelu(x @ w + bias[:, None, :]).astype(x.dtype)
 
 
 def attention(q, k, v):
     s = q @ k.transpose(0, 1, 3, 2) * np.float32(0.125)
     e = np.exp(s - s.max(axis=-1, keepdims=True))
-    return (e / e.sum(axis=-1, keepdims=True)) @ v
+    weights = (e / e.sum(axis=-1, keepdims=True)).astype(v.dtype)
+    return (weights @ v).astype(v.dtype)
 
 
 # ---- indices
@@ -296,6 +303,13 @@ WORKLOADS = (
         lambda m: (m.normal(16, 2048, 2048), m.normal(16, 2048, 2048), m.normal(16, 2048)),
         all_bytes,
     ),
+    Workload(
+        "20",
+        "matmul_bias_gelu_bf16",
+        matmul_bias_gelu,
+        lambda m: (m.brain(16, 2048, 2048), m.brain(16, 2048, 2048), m.brain(16, 2048)),
+        all_bytes,
+    ),
     Workload("19", "positive_squares", positive_squares, lambda m: (m.normal(2**28),), all_bytes),
     Workload(
         "21",
@@ -315,7 +329,7 @@ WORKLOADS = (
         "24",
         "attention",
         attention,
-        lambda m: tuple(m.normal(8, 16, 2048, 64) for _ in range(3)),
+        lambda m: tuple(m.brain(8, 16, 2048, 64) for _ in range(3)),
         lambda *a: 4 * a[0].nbytes,
     ),
     Workload(
@@ -348,8 +362,10 @@ BEST_PEER = {
     "mlp": 6.993,
     "logistic": 0.274,
     "matmul_bias_gelu": 5.637,
+    "matmul_bias_gelu_bf16": 0.574,
     "positive_squares": 0.24,
     "scatter_add": 0.703,
     "gather": 0.263,
+    "attention": 0.297,
     "nbody": 0.329,
 }

@@ -21,11 +21,11 @@ def assert_right(
 ) -> None:
     """Exact up to roundings the size of `conditioning`, relative to the largest element.
 
-    Without `typed` a Python number stands for a NumPy scalar: Numba returns no other.
+    Without `typed` another kind of number stands for NumPy's: Numba and JAX return no other.
     """
     for one, other in zip(flat(got), flat(want), strict=True):
-        if not typed and isinstance(other, np.generic):
-            one = other.dtype.type(one)
+        if not typed and isinstance(other, np.generic | int | float):
+            one = type(other)(one)
         bound = allowance(program.conditioning, other)
         assert_equal_numpy(one, other, ulp=TRANSCENDENTAL, bound=bound)
 

@@ -22,6 +22,7 @@ from npjit.core.size import Size, atoms, substitute
 from npjit.frontend.capture import ON_CPU
 from npjit.frontend.results import Alias
 from npjit.frontend.trace import Captured
+from npjit.transform.panels import in_panels
 from npjit.transform.simplify import simplify
 from npjit.transform.spread import spread
 
@@ -43,6 +44,8 @@ class Compiled:
     # the entry's guards, and which of them fetch the graph's inputs
     steps: tuple[Any, ...] = ()
     inputs: tuple[int, ...] = ()
+    # on a GPU: its `Program`
+    program: Any = None
 
 
 class Unavailable(Exception):
@@ -74,7 +77,7 @@ def compile_captured(
 ) -> Compiled:
     """Run passes and backend, and make the Entry; `detail`: plan and source text are wanted."""
     graph = simplify(captured.graph)
-    wider = spread(graph)
+    wider = in_panels(spread(graph))
     if wider is not graph:
         graph = simplify(wider)
     watch.lap("simplify")

@@ -27,9 +27,8 @@ from npjit.api.compile import (
 from npjit.api.options import Options
 from npjit.backends.cuda_device import Device
 from npjit.backends.cuda_native import NativePlan
-from npjit.backends.cuda_program import Program
+from npjit.backends.cuda_program import CheckFailed, Program
 from npjit.backends.cuda_tune import fastest
-from npjit.backends.cuda_walk import CheckFailed
 from npjit.core.graph import Graph, Weight
 from npjit.frontend.capture import ON_CPU
 from npjit.frontend.results import Alias
@@ -56,7 +55,8 @@ def compile_cuda(
     fits = program.fits if plan.guards else None
     captured = replace(captured, steps=_moved_constants(captured, on_gpu))
     entry = make_entry(captured, specs, call=call, device=native, fits=fits)
-    return Compiled(entry, graph, "cuda", plan, program.module.source, watch.seconds)
+    source = program.module.source
+    return Compiled(entry, graph, "cuda", plan, source, watch.seconds, program=program)
 
 
 def _moved_constants(captured: Captured, device: Device) -> tuple[Any, ...]:

@@ -101,7 +101,8 @@ def _device(dtype: int, ndim: int, extents: Any, layout: Any, device: int) -> st
 
 
 def _dtype(number: int) -> str:
-    return next(t.name for t in map(np.dtype, np.typecodes["All"]) if t.num == number)
+    known = map(np.dtype, np.typecodes["All"])
+    return next((t.name for t in known if t.num == number), "bfloat16")
 
 
 def _a(noun: str) -> str:

@@ -90,6 +90,9 @@ class Explanation:
     parts: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     bytes_moved: int = 0
+    # on a GPU: how long memory takes for them, and what each step moves
+    bytes_time: str = ""
+    traffic: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         if self.breaks:
@@ -104,9 +107,11 @@ class Explanation:
         lines = [
             f"{self.name}: one graph, backend {self.backend}",
             f"  {_count(self.kernels, 'kernel')}, {_count(self.contracts, 'matrix product')}",
-            f"  at least {self.bytes_moved:,} bytes moved by a call (inputs read, results written)",
+            f"  at least {self.bytes_moved:,} bytes moved by a call (inputs read, results written)"
+            f"{self.bytes_time}",
             f"  compiled in {1e3 * total:.1f} ms: {stages}",
         ]
+        lines += [f"  {t}" for t in self.traffic]
         lines += [f"  guard: {g}" for g in self.guards]
         lines += [f"  not fused: {r}" for r in self.refusals]
         return "\n".join(lines)
@@ -126,7 +131,8 @@ def explain(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ex
     made = low.compiled
     report = Explanation(jitted.label, made.backend, seconds=made.seconds)
     report.guards = in_words(jitted.function, made)
-    report.bytes_moved = _bytes(made.graph, [i.value for i in low.captured.inputs])
+    inputs = [i.value for i in low.captured.inputs]
+    report.bytes_moved = _bytes(made.graph, inputs)
     if made.plan is not None:
         from npjit.schedule.plan import Contract, Launch, every_step
 
@@ -134,6 +140,11 @@ def explain(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ex
         report.kernels = sum(isinstance(s, Launch) for s in steps)
         report.contracts = sum(isinstance(s, Contract) for s in steps)
         report.refusals = list(made.plan.refusals)
+    if made.program is not None:
+        from npjit.api.traffic import microseconds, traffic
+
+        report.bytes_time = f": {microseconds(made.program, report.bytes_moved)}"
+        report.traffic = traffic(made.program, inputs)
     return report
 
 

@@ -26,6 +26,7 @@ from typing import Any
 from npjit import _runtime
 from npjit.api import logs
 from npjit.api.compile import Compiled, Stopwatch, compile_captured
+from npjit.api.on_host import OnHost
 from npjit.api.options import CaptureError, Options
 from npjit.api.placement import DeviceMismatch, adopted
 from npjit.backends.cuda_device import DeviceUnavailable
@@ -138,6 +139,8 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
 
     def enter(self, made: Compiled) -> None:
         """From now on calls of this kind run as compiled."""
+        if made.program is not None:
+            made.entry.on_failure = OnHost(self.original, made.program.device)
         with self._lock:
             self.compiled.append(made)
             self.add(made.entry)
@@ -220,12 +223,12 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         """
         if logs.checking() and _is_defect(e):
             raise e
-        text = self._note(f"{type(e).__name__}: {e}")
+        text = self._note(_words(e))
         return None, f"a defect of npjit: {text}" if _is_defect(e) else text
 
     def warn_of_failure(self, e: BaseException) -> None:
         """Say that a call, captured before, was not compiled."""
-        self._warn(f"{self.label} runs as NumPy: {self._note(f'{type(e).__name__}: {e}')}")
+        self._warn(f"{self.label} runs as NumPy: {self._note(_words(e))}")
 
     def _note(self, text: str) -> str:
         if text in self.refusals or len(self.refusals) < MOST_REFUSALS:
@@ -326,6 +329,15 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return self  # as Python copies functions
+
+
+def _words(e: BaseException) -> str:
+    """An exception's class and text; one that was raised while tracing may hold stand-ins, whose
+    own text is not to be had any more."""
+    try:
+        return f"{type(e).__name__}: {e}"
+    except (Exception, NotCaptured):
+        return type(e).__name__
 
 
 def _is_defect(e: Exception) -> bool:

@@ -30,6 +30,7 @@ from npjit.core.warn import warn_user
 from npjit.frontend.trace import Captured
 from npjit.ops.errors import NotCaptured
 from npjit.ops.host import compute
+from npjit.transform.device import for_device
 
 if TYPE_CHECKING:
     from npjit.schedule.plan import OutputSpec, Plan
@@ -63,6 +64,8 @@ def compile_native(
     from npjit.schedule import NotScheduled
 
     try:
+        if backend == "cuda":
+            graph = for_device(graph)
         plan = make_plan(captured, graph, few_threads=backend != "cuda")
     except NotScheduled as e:
         raise NotCaptured(str(e)) from None

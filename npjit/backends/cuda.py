@@ -13,15 +13,14 @@ import functools
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from npjit.backends.cuda_blas import blas_multiplier
+from npjit.backends.cuda_blas import know_cublas
 from npjit.backends.cuda_build import load_functions
-from npjit.backends.cuda_device import DeviceUnavailable, Keeper, Multiplier, Region
+from npjit.backends.cuda_device import DeviceUnavailable, Keeper, Region
 from npjit.codegen.cuda import OPTIONS
 from npjit.core.op import Op
 
@@ -29,6 +28,8 @@ T = TypeVar("T")
 
 # the bytes of the largest element
 _ELEMENT = 16
+# the driver's numbers of a GPU's attributes
+_MEMORY_CLOCK, _MEMORY_WIDTH = 36, 37
 # runs before work is timed, how often, and how many runs at a time
 _WARM, _BATCHES, _BATCH = 4, 5, 8
 
@@ -155,6 +156,10 @@ class CupyDevice:
         found: np.ndarray = self.cupy.asnumpy(array, order="A")
         return found
 
+    def write(self, array: Any, values: np.ndarray) -> None:
+        """array[...] = values."""
+        array[...] = self.cupy.asarray(values)
+
     def part_of(
         self, array: Any, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
     ) -> Any:
@@ -177,17 +182,15 @@ class CupyDevice:
                 known[source, name, options] = function
         return [known[source, n, options] for n in names]
 
-    def multiplier(self, a: Region, b: Region, c: Region) -> Multiplier:
-        """What does c = a @ b for such regions: cuBLAS, or CuPy for strides and dtypes that cuBLAS
-        does not take."""
-        return blas_multiplier(a, b, c) or functools.partial(self._multiply, a, b, c)
+    def knows_blas(self) -> bool:
+        """Whether the runtime has cuBLAS's functions, so that it may be asked for products."""
+        return know_cublas()
 
-    def _multiply(self, a: Region, b: Region, c: Region, *addresses: int) -> None:
-        x, y, z = (
-            self.view(replace(r, address=place))
-            for r, place in zip((a, b, c), addresses, strict=True)
-        )
-        z[...] = self._with_room(lambda: self.cupy.matmul(x, y), "memory for a product")
+    def multiply(self, a: Region, b: Region, c: Region) -> None:
+        """c = a @ b, the last two axes being matrices, whatever the strides and dtypes."""
+        factors = (self.view(r).astype(c.dtype, copy=False) for r in (a, b))
+        product = functools.partial(self.cupy.matmul, *factors)
+        self.view(c)[...] = self._with_room(product, "memory for a product")
 
     def copy(self, source: Region, target: Region) -> None:
         """target = source."""
@@ -211,6 +214,13 @@ class CupyDevice:
         parts = found if isinstance(found, (tuple, list)) else (found,)
         for k, region in made:
             self.view(region)[...] = self.cupy.asarray(parts[k])
+
+    def rate(self) -> float:
+        """Bytes that its memory moves in a second, at most: two transfers a cycle of its clock."""
+        runtime = self.cupy.cuda.runtime
+        kilohertz = runtime.deviceGetAttribute(_MEMORY_CLOCK, self.number)
+        bits = runtime.deviceGetAttribute(_MEMORY_WIDTH, self.number)
+        return 2e3 * float(kilohertz) * bits / 8
 
     def seconds(self, work: Callable[[], Any]) -> float:
         """How long the GPU takes for work that is asked for again and again: the least of some
@@ -259,3 +269,8 @@ def device(number: int) -> CupyDevice:
         return CupyDevice(number)
     except runtime.CUDARuntimeError as e:
         raise DeviceUnavailable(f"CuPy finds no GPU {number}: {e}") from None
+
+
+def current_device() -> CupyDevice:
+    """The object for CuPy's current GPU."""
+    return device(cupy().cuda.Device().id)

@@ -1,83 +1,85 @@
-"""Matrix products by cuBLAS.
+"""Matrix products by cuBLAS, which the runtime calls itself (runtime/cublas.h).
 
-In: the regions of c = a @ b, addresses left out. Out: a function of the three addresses; None where
-cuBLAS takes no such strides or dtypes:
+In: the regions of c = a @ b, addresses left out. Out: the product's numbers, and which operand is
+the runtime's left one, right one and result; None where cuBLAS takes no such strides or dtypes:
 
-    multiply = blas_multiplier(a, b, c)
-    multiply(0x7f00, 0x7f80, 0x8000)
+    blas_product(a, b, c)       ->  ((-1, 0, 0, 68, ...), (1, 0, 2))
 """
 
 from __future__ import annotations
 
+import ctypes
+import functools
 from typing import Any
 
-import numpy as np
+from npjit import _runtime
+from npjit.backends.cuda_device import Region
 
-from npjit.backends.cuda_device import Multiplier, Region
+# what cuBLAS calls an element's type and the type it computes in, and its place among s, d, c, z
+_TYPES = {
+    "float16": (2, 68, -1),
+    "bfloat16": (14, 68, -1),
+    "float32": (0, 68, 0),
+    "float64": (1, 70, 1),
+    "complex64": (4, 68, 2),
+    "complex128": (5, 70, 3),
+}
+# bytes for products to work in, as cuBLAS has for GPUs that split sums among blocks
+_WORKSPACE = 32 << 20
 
-# BLAS's letters for the dtypes it multiplies
-_LETTERS = {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}
 
-
-def blas_multiplier(a: Region, b: Region, c: Region) -> Multiplier | None:
+def blas_product(
+    a: Region, b: Region, c: Region
+) -> tuple[tuple[int, ...], tuple[int, int, int]] | None:
     """See the module's docstring."""
-    letter = _LETTERS.get(c.dtype.str[1:])
-    if letter is None or 0 in (*a.shape, *b.shape) or len(c.shape) > 3:
+    types, made = _TYPES.get(a.dtype.name), _TYPES.get(c.dtype.name)
+    if types is None or made is None or 0 in (*a.shape, *b.shape) or len(c.shape) > 3:
         return None
     of_a, of_b, of_c = operand(a), operand(b), operand(c)
     if of_a is None or of_b is None or of_c is None or of_c[0] != 0:
         return None
-    if len(c.shape) == 2 and c.shape[1] == 1:
-        return _vector(letter, a, b, c, of_a)
-    return _matrices(letter, a, b, c, (of_a, of_b, of_c))
-
-
-def _matrices(
-    letter: str, a: Region, b: Region, c: Region, operands: tuple[tuple[int, int], ...]
-) -> Multiplier:
-    """BLAS's matrices are columns behind each other, so the product is done as c.T = b.T @ a.T."""
-    from cupy.cuda.device import get_cublas_handle
-    from cupy_backends.cuda.libs import cublas
-
-    (to_a, lead_a), (to_b, lead_b), (_, lead_c) = operands
-    m, n = c.shape[-2:]
-    k = a.shape[-1]
-    constants = np.array([1, 0], c.dtype)
-    one, zero = constants.ctypes.data, constants[1:].ctypes.data
-    gemm: Any = getattr(cublas, f"{letter}gemm")
-    batched: Any = getattr(cublas, f"{letter}gemmStridedBatched")
-
-    def multiply(x: int, y: int, z: int, kept: Any = constants) -> None:
-        head = (get_cublas_handle(), to_b, to_a, n, m, k, one)
-        gemm(*head, y, lead_b, x, lead_a, zero, z, lead_c)
-
-    def multiply_batch(x: int, y: int, z: int, kept: Any = constants) -> None:
-        head = (get_cublas_handle(), to_b, to_a, n, m, k, one)
-        given = (y, lead_b, b.strides[0], x, lead_a, a.strides[0])
-        batched(*head, *given, zero, z, lead_c, c.strides[0], c.shape[0])
-
-    return multiply if len(c.shape) == 2 else multiply_batch
-
-
-def _vector(letter: str, a: Region, b: Region, c: Region, of_a: tuple[int, int]) -> Multiplier:
-    """c = a @ b where b and c are one column."""
-    from cupy.cuda.device import get_cublas_handle
-    from cupy_backends.cuda.libs import cublas
-
-    turned, lead = of_a
-    m, k = a.shape
-    # the matrix that BLAS sees column by column is ours turned around, or ours
-    rows, columns = (m, k) if turned else (k, m)
-    constants = np.array([1, 0], c.dtype)
-    one, zero = constants.ctypes.data, constants[1:].ctypes.data
-    gemv: Any = getattr(cublas, f"{letter}gemv")
-    step_b, step_c = b.strides[0], c.strides[0]
-
-    def multiply(x: int, y: int, z: int, kept: Any = constants) -> None:
-        head = (get_cublas_handle(), 1 - turned, rows, columns, one)
-        gemv(*head, x, lead, y, step_b, zero, z, step_c)
-
-    return multiply
+    kind, compute, letter = types
+    (to_a, lead_a), (to_b, lead_b), (_, lead_c) = of_a, of_b, of_c
+    (m, k), n = a.shape[-2:], c.shape[-1]
+    if letter >= 0 and c.shape[1:] == (1,):
+        # the matrix that BLAS sees column by column is ours turned around, or ours
+        rows, columns = (m, k) if to_a else (k, m)
+        steps = (0, b.strides[0], c.strides[0])
+        return (
+            letter,
+            kind,
+            made[0],
+            compute,
+            1 - to_a,
+            0,
+            rows,
+            columns,
+            0,
+            lead_a,
+            0,
+            0,
+            *steps,
+            1,
+        ), ((0, 1, 2))
+    # matrices are columns behind each other, so the product is done as c.T = b.T @ a.T
+    batch = c.shape[0] if len(c.shape) == 3 else 1
+    steps = (b.strides[0], a.strides[0], c.strides[0]) if len(c.shape) == 3 else (0, 0, 0)
+    return (
+        -1,
+        kind,
+        made[0],
+        compute,
+        to_b,
+        to_a,
+        n,
+        m,
+        k,
+        lead_b,
+        lead_a,
+        lead_c,
+        *steps,
+        batch,
+    ), ((1, 0, 2))
 
 
 def operand(region: Region) -> tuple[int, int] | None:
@@ -89,3 +91,30 @@ def operand(region: Region) -> tuple[int, int] | None:
     if (row == 1 or rows == 1) and (column >= rows or columns == 1):
         return 1, max(column, rows, 1)
     return None
+
+
+@functools.cache
+def know_cublas() -> bool:
+    """Have the runtime know the cuBLAS that CuPy has loaded; whether there is one."""
+    kept: list[Any] = []
+
+    def workspace() -> tuple[int, int]:
+        from npjit.backends.cuda import current_device
+
+        held, address = current_device().allocate(_WORKSPACE)
+        kept.append(held)
+        return address, _WORKSPACE
+
+    try:
+        from cupy_backends.cuda.libs import cublas
+
+        # a library's own handle finds the functions of those it is linked with
+        found = ctypes.CDLL(cublas.__file__)
+        _runtime.set_cublas(functools.partial(_address, found), workspace)
+    except (ImportError, OSError, AttributeError):
+        return False
+    return True
+
+
+def _address(library: ctypes.CDLL, name: str) -> int | None:
+    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value

@@ -44,10 +44,11 @@ def _version() -> tuple[int, int]:
 
 
 def architecture() -> str:
-    """The current device's machine language."""
+    """The current device's machine language; of Hopper with what later ones have no more (wgmma)."""
     import cupy
 
-    return f"sm_{cupy.cuda.Device().compute_capability}"
+    found = cupy.cuda.Device().compute_capability
+    return f"sm_{found}a" if found == "90" else f"sm_{found}"
 
 
 def compiled(

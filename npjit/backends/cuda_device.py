@@ -31,10 +31,6 @@ class Region:
     strides: tuple[int, ...]
 
 
-# of the addresses of a, b and c
-Multiplier = Callable[[int, int, int], None]
-
-
 class Keeper(Protocol):
     """Something that keeps memory for later calls."""
 
@@ -79,6 +75,9 @@ class Device(Protocol):
     def downloaded(self, array: Any) -> np.ndarray:
         """A NumPy copy of an array, when all work before is done."""
 
+    def write(self, array: Any, values: np.ndarray) -> None:
+        """array[...] = values."""
+
     def part_of(
         self, array: Any, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
     ) -> Any:
@@ -88,9 +87,11 @@ class Device(Protocol):
         """The driver's handles of the instances `names` of a module's functions, compiled with
         these options."""
 
-    def multiplier(self, a: Region, b: Region, c: Region) -> Multiplier:
-        """What does c = a @ b for such regions, the last two axes being matrices; called with their
-        addresses."""
+    def knows_blas(self) -> bool:
+        """Whether the runtime has cuBLAS's functions, so that it may be asked for products."""
+
+    def multiply(self, a: Region, b: Region, c: Region) -> None:
+        """c = a @ b, the last two axes being matrices, whatever the strides and dtypes."""
 
     def copy(self, source: Region, target: Region) -> None:
         """target = source."""
@@ -99,6 +100,9 @@ class Device(Protocol):
         self, op: Op, params: Any, given: Sequence[Region], made: Sequence[tuple[int, Region]]
     ) -> None:
         """Results of a row, by number, from whole arrays."""
+
+    def rate(self) -> float:
+        """Bytes that its memory moves in a second, at most."""
 
     def seconds(self, work: Callable[[], Any]) -> float:
         """How long the GPU takes for work that is asked for again and again."""

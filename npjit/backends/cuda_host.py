@@ -1,9 +1,10 @@
-"""Steps of a plan that no kernel does: products, rows on whole arrays, copies, checks.
+"""Steps of a plan that the device's libraries do by Python: rows on whole arrays, copies, products
+of strides or dtypes that cuBLAS does not take.
 
 In: a `Device` and regions relative to numbered bases. Out: callables for the runtime's tape, which
 calls them with all bases; one that returns False stops the plan:
 
-    Require(device, Based(arena, flag))([x, y, arena, ...])    ->  whether the flag is set
+    Copy(device, Based(0, region), Based(1, region))([x, y, arena, ...])    ->  y = x
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from npjit.backends.cuda_device import Device, Multiplier, Region
+from npjit.backends.cuda_device import Device, Region
 from npjit.core.op import Op
 
 
@@ -31,22 +32,21 @@ class Based:
 
 @dataclass(frozen=True)
 class Host:
-    """A step of the device's libraries; called with the bases, it returns False to stop the
-    plan."""
+    """Called with the bases, it returns False to stop the plan."""
 
     device: Device
 
 
 @dataclass(frozen=True)
-class Multiply:
-    """c = a @ b."""
+class Multiply(Host):
+    """c = a @ b, where cuBLAS does not take it."""
 
-    run: Multiplier
-    operands: tuple[Based, Based, Based]
+    a: Based
+    b: Based
+    c: Based
 
     def __call__(self, bases: Sequence[int]) -> None:
-        a, b, c = (bases[o.base] + o.region.address for o in self.operands)
-        self.run(a, b, c)
+        self.device.multiply(self.a.at(bases), self.b.at(bases), self.c.at(bases))
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,3 @@ class Copy(Host):
 
     def __call__(self, bases: Sequence[int]) -> None:
         self.device.copy(self.source.at(bases), self.target.at(bases))
-
-
-@dataclass(frozen=True)
-class Require(Host):
-    """Stop unless the bool is true."""
-
-    flag: Based
-
-    def __call__(self, bases: Sequence[int]) -> bool:
-        return bool(self.device.read(self.flag.at(bases)))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from npjit import _runtime
-from npjit.backends.cuda_prepare import Segment, rounded, words_of
+from npjit.backends.cuda_places import rounded, words_of
 from npjit.backends.cuda_program import Program
 from npjit.schedule.plan import InputSpec
 
@@ -46,16 +46,13 @@ class NativePlan:
     def _prepare(self, inputs: list[Any], key: bytes) -> None:
         """Enter what the runtime needs for these inputs' sizes."""
         program = self.program
-        instance, addresses = program.known_instance(inputs), program.addresses(inputs)
-        body = program.segments[id(instance.steps)]
-        segments = [s for s in body if isinstance(s, Segment)]
-        if program.plan.saves or len(body) > 1 or len(segments) < len(body):
-            # loops, branches and what a failed check must restore are walked by Python
+        instance = program.known_instance(inputs)
+        if program.plan.saves:
+            # what a failed check must restore is kept by Python
             self.plan.enter(key, _runtime.DeviceInstance([], 0, 0, 0, None))
             return
+        prepared = program.prepared(instance, program.addresses(inputs))
         results = [program.device.maker(*spec) for spec in instance.outputs]
-        (segment,) = segments or [Segment(0, (), ())]
-        prepared = program.prepared(segment, instance.sizes, addresses, instance.tuning)
         arena = rounded(instance.arena)
         memory = arena + prepared.scratch
         self.plan.enter(

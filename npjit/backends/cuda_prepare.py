@@ -1,279 +1,333 @@
 """Steps of a plan made ready for one set of sizes: what to start, and where addresses go.
 
-In: a `Segment` (steps without loops and branches), the values of size variables, the alignment of
-inputs. Out: a `Prepared`, whose tape the runtime runs. Its addresses are relative to numbered
+In: steps, the values of size variables, the alignment of inputs. Out: a `Prepared`, whose tape the
+runtime runs without Python, loops and branches included. Its addresses are relative to numbered
 *bases*: the inputs (an array's address, a scalar's one or two words), the fresh outputs, the arena,
 the scratch memory, the counters.
 
-    words     [x's address, y's address, 1000, ...]       the parameters of all launches
-    patches   word 0 is base 0 + 0, word 1 is base 1 + 0
+    prepare(context, plan.steps, Sizes({n0: 1000}))
+
+Trips of a loop whose sizes depend on the trip are made ready one by one; what depends on numbers
+that the GPU computes is made ready when they are known (`Late`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from npjit import _runtime
-from npjit.backends.cuda_device import Device, Region
-from npjit.backends.cuda_host import Based, Compute, Copy, Multiply, Require
+from npjit.backends.cuda_blas import blas_product
+from npjit.backends.cuda_device import Device
+from npjit.backends.cuda_draft import Branch, Draft, Flag, Prepared
+from npjit.backends.cuda_host import Based, Compute, Copy, Multiply
+from npjit.backends.cuda_late import Bound, Late, Trips
+from npjit.backends.cuda_places import Bases, Places, Sizes, rounded, words_of
 from npjit.codegen.cuda import CudaModule
-from npjit.codegen.cuda_calls import Operand, Routine, routine_for
-from npjit.codegen.cuda_launch import Configured, Start, Tuning
-from npjit.core.size import Shape, Size, Var, atoms, substitute
+from npjit.codegen.cuda_asked import asked_in
+from npjit.codegen.cuda_attention import attention_for
+from npjit.codegen.cuda_calls import Operand, Question, Routine, routine_for
+from npjit.codegen.cuda_launch import Configured, Tuning
+from npjit.core.size import Size, Var, atoms
+from npjit.core.weighing import Weighing
 from npjit.schedule.plan import (
+    Bind,
     Call,
     Check,
     Contract,
-    InputSpec,
+    If,
     Launch,
+    Loop,
     Matrix,
     Place,
     Plan,
     Step,
-    Strided,
+    While,
+    every_step,
     sizes_in,
 )
 
-_BOOL = np.dtype("?")
-# regions of memory lie on boundaries of so many bytes
-_BOUNDARY = 256
-# room of a single element, whatever its type
-LOCAL = 16
+_BOOL, _INDEX = np.dtype("?"), np.dtype("i8")
+# steps of trips that are made ready ahead of a run
+_AHEAD = 16384
+# launches in a row that trips are joined to: the runtime makes one graph of them
+_ROW = 128
 
 
 @dataclass(frozen=True)
-class Segment:
-    """Steps that follow each other; `unknowns` are the variables of their sizes that inputs alone
-    do not tell."""
+class Context:
+    """What preparations of one plan share; `addresses` are those of the inputs."""
 
-    number: int
-    steps: tuple[Step, ...]
-    unknowns: tuple[Var, ...]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A segment's launches, the bytes of scratch memory and the number of counters they need."""
-
-    tape: _runtime.Tape
-    scratch: int
-    counters: int
+    plan: Plan
+    module: CudaModule
+    device: Device
+    addresses: Sequence[int]
+    tuning: Tuning
+    bases: Bases
 
 
-class Bases:
-    """How a plan's addresses and scalars are numbered."""
+@dataclass
+class Needs:
+    """The bytes of scratch memory and the number of counters that steps need, and how many more
+    steps may be made ready ahead."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.inputs: list[int] = []
-        count = 0
-        for given in plan.inputs:
-            self.inputs.append(count)
-            count += words_of(given)
-        self.outputs = count
-        self.arena = count + sum(o.kind == "fresh" for o in plan.outputs)
-        self.scratch, self.counters = self.arena + 1, self.arena + 2
-
-    def of(self, place: Place) -> int:
-        """The number of the address that a place is relative to."""
-        if place.space == "input":
-            return self.inputs[place.number]
-        return self.outputs + place.number if place.space == "output" else self.arena
+    scratch: int = 0
+    counters: int = 0
+    ahead: int = 0
 
 
-def words_of(given: InputSpec) -> int:
-    """How many bases an input is: complex scalars are two."""
-    return 2 if given.is_scalar and given.dtype.kind == "c" else 1
+def prepare(context: Context, steps: Sequence[Step], sizes: Sizes) -> Prepared:
+    """See the module's docstring."""
+    draft, needs = drafted(context, steps, sizes)
+    names, module = draft.functions(), context.module
+    device = context.device
+    found = device.functions(module.source, names, module.options) if names else []
+    functions = dict(zip(names, found, strict=True))
+    return Prepared(draft.tape(functions), needs.scratch, needs.counters)
 
 
-class Sizes:
-    """The values of a plan's size variables."""
-
-    def __init__(self, values: Mapping[Var, Size]) -> None:
-        self.values = dict(values)
-
-    def value(self, size: Size) -> int:
-        """A size as a number."""
-        if isinstance(size, int):
-            return size
-        found = substitute(size, self.values)
-        assert isinstance(found, int)
-        return found
-
-    def shape(self, sizes: Shape) -> tuple[int, ...]:
-        """Several sizes."""
-        return tuple(map(self.value, sizes))
+def drafted(context: Context, steps: Sequence[Step], sizes: Sizes) -> tuple[Draft, Needs]:
+    """The same before functions are loaded."""
+    draft, needs = Draft(), Needs(ahead=_AHEAD)
+    Preparation(context, sizes, draft, needs).add(steps)
+    return draft, needs
 
 
 class Preparation:
-    """Makes the `Prepared` of a segment; `addresses` are those of the inputs."""
+    """Adds steps to a draft."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        module: CudaModule,
-        steps: Sequence[Step],
-        sizes: Sizes,
-        addresses: Sequence[int],
-        tuning: Tuning,
-    ) -> None:
-        self.plan = plan
-        self.tuning = tuning
+    def __init__(self, context: Context, sizes: Sizes, draft: Draft, needs: Needs) -> None:
+        self.context = context
         self.sizes = sizes
-        self.steps = steps
-        self.bases = Bases(plan)
-        self.locals = rounded(sizes.value(plan.arena))
-        self.words: list[int] = []
-        self.patches: list[tuple[int, int, int]] = []
-        # launches and host steps, as the runtime's Tape takes them
-        self.made: list[Any] = []
-        self.scratch = self.counters = 0
-        # number of the step -> what to start
-        self.launches = {
-            number: self._configure(module, step, addresses)
-            for number, step in enumerate(steps)
-            if isinstance(step, Launch)
-        }
-        self.routines = {
-            number: self._routine(step, addresses)
-            for number, step in enumerate(steps)
-            if isinstance(step, Call)
-        }
+        self.draft = draft
+        self.needs = needs
+        self.bases = context.bases
+        self.places = Places(context.plan, self.bases, sizes)
 
-    def functions(self) -> list[str]:
-        """The functions that the segment starts."""
-        starts = [s for c in self.launches.values() for s in c.starts]
-        starts += [r.start for r in self.routines.values() if r is not None]
-        return list(dict.fromkeys(s.function for s in starts))
+    def add(self, steps: Sequence[Step]) -> None:
+        """All steps of one list."""
+        questions, told = self._questions(steps)
+        for number, step in enumerate(steps):
+            if number in told:
+                continue
+            if number in questions:
+                self._call(step, questions[number])
+                continue
+            if isinstance(step, Bind):
+                place = self.places.element(step.place, _INDEX)
+                late = self._late(step.var, steps[number + 1 :])
+                self.draft.steps.append(Bound(late, place))
+                return
+            _ADDED[type(step)](self, step)
 
-    def _routine(self, step: Call, addresses: Sequence[int]) -> Routine | None:
-        """A kernel for a call, if there is one."""
-        operands = []
-        for array in (*step.arguments, *(r for _, r in step.results)):
-            found = self._strided(array)
-            address = found.region.address
-            if array.place.space == "input":
-                address += addresses[array.place.number]
-            r = found.region
-            operands.append(Operand(r.dtype, r.shape, r.strides, address & -address or 16))
-        return routine_for(step.op, step.params, operands)
+    def _inner(self, steps: Sequence[Step], known: dict[Var, int] | None = None) -> Draft:
+        """Steps as a draft of their own, with sizes that are known inside."""
+        draft = Draft()
+        sizes = self.sizes.with_values(known or {})
+        Preparation(self.context, sizes, draft, self.needs).add(steps)
+        return draft
 
-    def _configure(self, module: CudaModule, step: Launch, addresses: Sequence[int]) -> Configured:
-        kernel = self.plan.kernels[step.kernel]
+    def _late(self, variable: Var, steps: Sequence[Step]) -> Late:
+        """Steps that wait for a variable's value."""
+
+        def ready(value: int) -> Prepared:
+            return prepare(self.context, steps, self.sizes.with_values({variable: value}))
+
+        return Late(self.context.device, ready)
+
+    def _flag(self, place: Place) -> Flag:
+        based = self.places.element(place, _BOOL)
+        return based.base, based.region.address
+
+    # ------------------------------------------------------------ loops and branches
+
+    def _loop(self, step: Loop) -> None:
+        trips = self.sizes.value(step.trips)
+        stops = tuple(map(self._flag, step.stops))
+        if all(step.index not in atoms(s) for s in sizes_in(step.body)):
+            self._equal_trips(self._inner(step.body), trips, stops)
+            return
+        count = trips * sum(1 for _ in every_step(step.body))
+        if count > self.needs.ahead:
+            places = [self.places.element(p, _BOOL) for p in step.stops]
+            late = self._late(step.index, step.body)
+            self.draft.steps.append(Trips(late, trips, tuple(places)))
+            return
+        self.needs.ahead -= count
+        bodies = tuple(self._inner(step.body, {step.index: trip}) for trip in range(trips))
+        if stops:
+            self._repeat(bodies, trips, stops)
+            return
+        for body in bodies:
+            self.draft.add(body, 1)
+
+    def _equal_trips(self, body: Draft, trips: int, stops: tuple[Flag, ...]) -> None:
+        """Trips that all start the same."""
+        if not body.steps:
+            return
+        if stops or not body.is_plain():
+            self._repeat((body,), trips, stops)
+            return
+        row = max(1, _ROW // len(body.steps))
+        if trips > row:
+            joined = Draft(body.words, body.patches, body.steps * row)
+            self._repeat((joined,), trips // row, ())
+            trips %= row
+        self.draft.add(body, trips)
+
+    def _repeat(self, bodies: tuple[Draft, ...], times: int, stops: tuple[Flag, ...]) -> None:
+        if times:
+            self.draft.steps.append(Branch("repeat", (0, 0), bodies, stops, times))
+
+    def _while(self, step: While) -> None:
+        bodies = (self._inner(step.test), self._inner(step.body))
+        stops = tuple(map(self._flag, step.stops))
+        self.draft.steps.append(Branch("loop", self._flag(step.condition), bodies, stops))
+
+    def _if(self, step: If) -> None:
+        bodies = (self._inner(step.then), self._inner(step.other))
+        self.draft.steps.append(Branch("branch", self._flag(step.condition), bodies))
+
+    def _check(self, step: Check) -> None:
+        self.draft.steps.append(Branch("require", self._flag(step.place)))
+
+    def _questions(self, steps: Sequence[Step]) -> tuple[dict[int, Question], set[int]]:
+        """Questions that calls ask themselves, by the calls' numbers; and the numbers of the steps
+        that need not ask them. What is asked late must not be late for an input's memory."""
+        context = self.context
+        known = list(itertools.takewhile(lambda step: not isinstance(step, Bind), steps))
+        questions: dict[int, Question] = {}
+        told: set[int] = set()
+        for asked in asked_in(context.plan.kernels, known):
+            launch, call = known[asked.launch], known[asked.call]
+            assert isinstance(launch, Launch) and isinstance(call, Call)
+            if launch.kernel not in context.module.questions:
+                continue
+            question = Question(f"k{launch.kernel}", self.sizes.shape(launch.sizes))
+            arrays = map(self.places.strided, (*call.arguments, *(r for _, r in call.results)))
+            routine = self._routine(call, list(arrays), question)
+            if routine and routine.answers and call.results[0][1].place.space != "input":
+                questions[asked.call] = question
+                told |= {asked.launch, asked.check}
+        return questions, told
+
+    # ------------------------------------------------------------ work
+
+    def _launch(self, step: Launch) -> None:
+        """The parameters of one launch, which all its functions share."""
+        draft, bases = self.draft, self.bases
+        configured = self._configured(step)
+        first = len(draft.words)
+        for place in step.buffers:
+            draft.patch(bases.of(place), self.places.offset(place))
+        draft.words += self.sizes.shape(step.sizes)
+        for number in step.scalars:
+            for i in range(words_of(self.context.plan.inputs[number])):
+                draft.patch(bases.inputs[number] + i, 0)
+        for place in self._regions(configured.regions):
+            draft.patch(bases.scratch, place)
+        draft.patch(bases.counters, 0)
+        self.needs.counters = max(self.needs.counters, configured.counters)
+        for start in configured.starts:
+            label = " of ".join([start.function, *[", ".join(step.where)] * bool(step.where)])
+            draft.work(start, first, label)
+
+    def _configured(self, step: Launch) -> Configured:
+        context = self.context
+        kernel = context.plan.kernels[step.kernel]
         shared = [i for i, b in enumerate(kernel.buffers) if b.role != "row"]
         # all other memory begins on a boundary
         places = {
-            i: self._offset(p) + (addresses[p.number] if p.space == "input" else 0)
+            i: self.places.offset(p) + (context.addresses[p.number] if p.space == "input" else 0)
             for i, p in zip(shared, step.buffers, strict=True)
         }
-        return module.configure(step.kernel, self.sizes.shape(step.sizes), places, self.tuning)
+        sizes = self.sizes.shape(step.sizes)
+        return context.module.configure(step.kernel, sizes, places, context.tuning)
 
-    # ------------------------------------------------------------ memory
-
-    def _offset(self, place: Place) -> int:
-        if place.space == "local":
-            return self.locals + LOCAL * place.number
-        return self.sizes.value(place.offset)
-
-    def based(self, place: Place, dtype: Any, offset: Size, shape: Shape, strides: Shape) -> Based:
-        """An array at a place, its offset in elements."""
-        start = self._offset(place) + self.sizes.value(offset) * dtype.itemsize
-        region = Region(start, dtype, self.sizes.shape(shape), self.sizes.shape(strides))
-        return Based(self.bases.of(place), region)
-
-    def element(self, place: Place, dtype: Any) -> Based:
-        """A single element."""
-        return self.based(place, dtype, 0, (), ())
-
-    # ------------------------------------------------------------ steps
-
-    def prepared(self, device: Device, functions: Mapping[str, Any]) -> Prepared:
-        """Everything, with the functions by name that the device has loaded."""
-        for number, step in enumerate(self.steps):
-            if isinstance(step, Launch):
-                self._launch(step, self.launches[number], functions)
-            elif isinstance(step, Contract):
-                self.made.append(self._product(step, device))
-            elif isinstance(step, Call):
-                self._call(step, self.routines[number], device, functions)
-            else:
-                assert isinstance(step, Check)
-                self.made.append(Require(device, self.element(step.place, _BOOL)))
-        tape = _runtime.Tape(self.words, self.patches, self.made)
-        return Prepared(tape, self.scratch, self.counters)
-
-    def _patch(self, base: int, offset: int) -> None:
-        """One more word: what differs from call to call."""
-        self.patches.append((len(self.words), base, offset))
-        self.words.append(0)
-
-    def _start(
-        self, start: Start, first: int, functions: Mapping[str, Any], where: Sequence[str] = ()
-    ) -> None:
-        """Start a function, for the user's lines `where`, with the words from number `first` on."""
-        function, words = functions[start.function], len(self.words) - first
-        label = " of ".join([start.function, *[", ".join(where)] * bool(where)])
-        self.made.append(("launch", function, *start.grid, start.block, first, words, label))
-
-    def _launch(self, step: Launch, configured: Configured, functions: Mapping[str, Any]) -> None:
-        """The parameters of one launch, which all its functions share."""
-        first = len(self.words)
-        for place in step.buffers:
-            self._patch(self.bases.of(place), self._offset(place))
-        self.words += self.sizes.shape(step.sizes)
-        for number in step.scalars:
-            for i in range(words_of(self.plan.inputs[number])):
-                self._patch(self.bases.inputs[number] + i, 0)
-        used = 0
-        for size in configured.regions:
-            self._patch(self.bases.scratch, used)
-            used += rounded(size)
-        self._patch(self.bases.counters, 0)
-        self.scratch = max(self.scratch, used)
-        self.counters = max(self.counters, configured.counters)
-        for start in configured.starts:
-            self._start(start, first, functions, step.where)
-
-    def _call(
-        self, step: Call, routine: Routine | None, device: Device, functions: Mapping[str, Any]
-    ) -> None:
+    def _call(self, step: Call, question: Question | None = None) -> None:
         """A kernel's launch, or a step of the device's libraries."""
-        given = tuple(map(self._strided, step.arguments))
-        made = tuple((k, self._strided(r)) for k, r in step.results)
-        if routine is None:
-            self.made.append(Compute(device, step.op, step.params, given, made))
-            return
+        draft, device = self.draft, self.context.device
+        given = tuple(map(self.places.strided, step.arguments))
+        made = tuple((k, self.places.strided(r)) for k, r in step.results)
         operands = [*given, *(m for _, m in made)]
+        routine = self._routine(step, operands, question)
+        if routine is None:
+            draft.steps.append(Compute(device, step.op, step.params, given, made))
+            return
         if routine.copies and given[0] != made[0][1]:
-            self.made.append(Copy(device, given[0], made[0][1]))
-        first = len(self.words)
-        for number in routine.arrays:
-            self._patch(operands[number].base, operands[number].region.address)
-        self.words += routine.sizes
-        self._start(routine.start, first, functions)
+            draft.steps.append(Copy(device, given[0], made[0][1]))
+        regions = self._regions(routine.regions)
+        for number, part in enumerate(routine.parts):
+            if routine.answers and number == routine.answers:
+                self._require_answer(regions)
+            first = len(draft.words)
+            for p in part.parameters:
+                if isinstance(p, int):
+                    draft.words.append(p)
+                elif p.is_scratch:
+                    draft.patch(self.bases.scratch, regions[p.number])
+                else:
+                    draft.patch(operands[p.number].base, operands[p.number].region.address)
+            draft.work(part.start, first, part.start.function)
+        if routine.answers == len(routine.parts):
+            self._require_answer(regions)
 
-    def _product(self, step: Contract, device: Device) -> Multiply:
-        def matrix(m: Matrix, rows: Size, columns: Size) -> Based:
+    def _require_answer(self, regions: Sequence[int]) -> None:
+        self.draft.steps.append(Branch("require", (self.bases.scratch, regions[-1])))
+
+    def _regions(self, sizes: Sequence[int]) -> list[int]:
+        """Where regions of scratch memory begin."""
+        found, used = [], 0
+        for size in sizes:
+            found.append(used)
+            used += rounded(size)
+        self.needs.scratch = max(self.needs.scratch, used)
+        return found
+
+    def _routine(
+        self, step: Call, arrays: Sequence[Based], question: Question | None = None
+    ) -> Routine | None:
+        """A kernel for a call, if there is one."""
+        operands = []
+        for array, found in zip(
+            (*step.arguments, *(r for _, r in step.results)), arrays, strict=True
+        ):
+            address, r = found.region.address, found.region
+            if array.place.space == "input":
+                address += self.context.addresses[array.place.number]
+            operands.append(Operand(r.dtype, r.shape, r.strides, address & -address or 16))
+        if isinstance(step.params, Weighing):
+            return attention_for(step.params, operands, [k for k, _ in step.results])
+        return routine_for(step.op, step.params, operands, question)
+
+    def _product(self, step: Contract) -> None:
+        def matrix(m: Matrix, rows: Size, columns: Size, dtype: Any = step.factors) -> Based:
             shape, strides = (*step.batch, rows, columns), (*m.batch, m.row, m.column)
-            return self.based(m.place, step.dtype, m.offset, shape, strides)
+            return self.places.based(m.place, dtype, m.offset, shape, strides)
 
         m, n, k = step.m, step.n, step.k
-        a, b, c = matrix(step.a, m, k), matrix(step.b, k, n), matrix(step.c, m, n)
-        return Multiply(device.multiplier(a.region, b.region, c.region), (a, b, c))
+        operands = matrix(step.a, m, k), matrix(step.b, k, n), matrix(step.c, m, n, step.dtype)
+        a, b, c = (o.region for o in operands)
+        found = blas_product(a, b, c) if self.context.device.knows_blas() else None
+        if found is None:
+            self.draft.steps.append(Multiply(self.context.device, *operands))
+            return
+        numbers, order = found
+        first = len(self.draft.words)
+        for number in order:
+            self.draft.patch(operands[number].base, operands[number].region.address)
+        self.draft.work(numbers, first, f"the product of {a.shape} and {b.shape}")
 
-    def _strided(self, array: Strided) -> Based:
-        return self.based(array.place, array.dtype, array.offset, array.shape, array.strides)
 
-
-def unknowns_of(steps: Sequence[Step], known: Mapping[Var, Any]) -> tuple[Var, ...]:
-    """The variables of these steps' sizes beside the known ones."""
-    found = {v for size in sizes_in(tuple(steps)) for v in atoms(size)}
-    return tuple(sorted((v for v in found if v not in known), key=lambda v: v.name))
-
-
-def rounded(size: int) -> int:
-    """A size in bytes, up to the next boundary."""
-    return -(-size // _BOUNDARY) * _BOUNDARY
+_ADDED: dict[type, Callable[[Preparation, Any], None]] = {
+    Launch: Preparation._launch,
+    Contract: Preparation._product,
+    Call: Preparation._call,
+    Check: Preparation._check,
+    Loop: Preparation._loop,
+    While: Preparation._while,
+    If: Preparation._if,
+}

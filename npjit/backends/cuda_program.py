@@ -1,9 +1,8 @@
-"""A plan on a device: memory, launches, matrix products, calls; loops and branches are walked by
-the host.
+"""A plan on a device: its memory, and what is ready for sizes that were met before.
 
 In: a `Plan` and a `Device`. Out: a `Program`, called with device arrays and scalars, which gives
 the fresh results. What sizes decide is kept by the inputs' shapes, strides and alignment; a call
-then allocates and runs the tapes of its segments:
+then allocates and runs one tape:
 
     program = Program(plan, CupyDevice(0))
     (y,) = program([x, 2.0])
@@ -11,39 +10,30 @@ then allocates and runs the tapes of its segments:
 
 from __future__ import annotations
 
-import itertools
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from npjit.backends.cuda_device import Device
-from npjit.backends.cuda_prepare import (
-    LOCAL,
-    Preparation,
-    Prepared,
-    Segment,
-    Sizes,
-    rounded,
-    unknowns_of,
-)
-from npjit.backends.cuda_walk import Instance, Walk
+from npjit.backends.cuda_device import Device, Region
+from npjit.backends.cuda_draft import Draft, Prepared
+from npjit.backends.cuda_places import LOCAL, Bases, Places, Sizes, rounded
+from npjit.backends.cuda_prepare import Context, drafted, prepare
 from npjit.codegen.cuda import CudaModule, print_cuda
 from npjit.codegen.cuda_launch import UNTUNED, Tuning
-from npjit.core.size import Size, Var, atoms
+from npjit.core.dtypes import kind_of
+from npjit.core.layout import contiguous_strides
+from npjit.core.size import Size, Var
 from npjit.schedule.plan import (
-    Bind,
     Call,
     Contract,
-    If,
     Launch,
-    Loop,
     Place,
     Plan,
+    Save,
     Step,
-    While,
-    bodies,
     every_step,
     places_in,
 )
@@ -55,6 +45,22 @@ _SIZES_KEPT = 512
 
 # tells the tuning for inputs of sizes that a program meets for the first time
 Choice = Callable[["Program", Sequence[Any]], Tuning]
+
+
+class CheckFailed(Exception):
+    """A check of the plan did not hold."""
+
+
+@dataclass
+class Instance:
+    """A plan for given input sizes: its results, its memory, and its steps when they are ready."""
+
+    sizes: Sizes
+    outputs: list[tuple[tuple[int, ...], Any, tuple[int, ...] | None]]
+    arena: int
+    steps: tuple[Step, ...]
+    tuning: Tuning
+    prepared: Prepared | None = None
 
 
 class Program:
@@ -74,41 +80,12 @@ class Program:
         # the same with loops inside kernels; the kernels of both are the module's
         self.plan = self.module.plan
         self.unjoined = plan
-        self.segments: dict[int, list[Segment | Step]] = {}
-        self._numbers = itertools.count()
-        self._cut(plan.steps)
-        self._cut(self.plan.steps)
+        self._bases = Bases(self.plan)
         self._instances: dict[Any, Instance] = {}
         self._fitting: dict[Any, bool] = {}
         self._arrays = [i for i, s in enumerate(plan.inputs) if not s.is_scalar]
         # the scalars that are sizes
         self.ints = sorted({s.input for s in plan.sources.values() if s.what == "value"})
-
-    def _cut(self, steps: tuple[Step, ...]) -> None:
-        """Join neighbouring plain steps of a body, and of the bodies inside."""
-        found: list[Segment | Step] = []
-        plain: list[Step] = []
-
-        def close() -> None:
-            if plain:
-                unknown = unknowns_of(plain, self.plan.sources)
-                found.append(Segment(next(self._numbers), tuple(plain), unknown))
-                plain.clear()
-
-        self.segments[id(steps)] = found
-        for step in steps:
-            if isinstance(step, Bind | Loop | While | If):
-                close()
-                found.append(step)
-                for body in bodies(step):
-                    self._cut(body)
-            else:
-                plain.append(step)
-        close()
-
-    def unknowns(self, size: Size) -> list[Var]:
-        """The variables of a size that loops and branches find."""
-        return [v for v in atoms(size) if v not in self.plan.sources]
 
     def fits(self, inputs: Sequence[Any]) -> bool:
         """Whether the plan is made for such sizes."""
@@ -140,15 +117,53 @@ class Program:
         return self.run(self.known_instance(inputs), inputs)
 
     def run(self, instance: Instance, inputs: Sequence[Any]) -> list[Any]:
-        """The fresh results for inputs of the instance's sizes."""
+        """The fresh results for inputs of the instance's sizes. When a check fails, inputs that
+        were written before are what they were."""
         device, addresses = self.device, self.addresses(inputs)
+        prepared = self.prepared(instance, addresses)
         results = [device.empty(*spec) for spec in instance.outputs]
         held, arena = device.allocate(instance.arena)
+        also_held, scratch = device.allocate(prepared.scratch)
         bases = [w for given, a in zip(inputs, addresses, strict=True) for w in _words(given, a)]
         bases += [device.address(r) for r in results]
-        Walk(self, instance, inputs, addresses, [*bases, arena]).whole()
-        del held
+        bases += [arena, scratch, device.counters(prepared.counters)]
+        saved = [self._saved(s, instance.sizes, inputs, bases) for s in self.plan.saves]
+        for given, place in saved:
+            device.copy(given, place)
+        if not prepared.tape.run(bases):
+            for given, place in saved:
+                device.copy(place, given)
+            raise CheckFailed
+        del held, also_held
         return results
+
+    def _saved(
+        self, save: Save, sizes: Sizes, inputs: Sequence[Any], bases: Sequence[int]
+    ) -> tuple[Region, Region]:
+        """An input's memory, and the place that keeps its contents."""
+        array = inputs[save.input]
+        dtype = self.plan.inputs[save.input].dtype
+        strides = tuple(s // dtype.itemsize for s in array.strides)
+        given = Region(self.device.address(array), dtype, array.shape, strides)
+        places = Places(self.plan, self._bases, sizes)
+        rows = contiguous_strides(array.shape)
+        return given, places.based(save.place, dtype, 0, array.shape, rows).at(bases)
+
+    def prepared(self, instance: Instance, addresses: Sequence[int]) -> Prepared:
+        """The instance's steps, ready to run."""
+        if instance.prepared is None:
+            context = self._context(instance, addresses)
+            instance.prepared = prepare(context, instance.steps, instance.sizes)
+        return instance.prepared
+
+    def draft(self, instance: Instance, inputs: Sequence[Any]) -> Draft:
+        """What an instance starts."""
+        context = self._context(instance, self.addresses(inputs))
+        return drafted(context, instance.steps, instance.sizes)[0]
+
+    def _context(self, instance: Instance, addresses: Sequence[int]) -> Context:
+        tuning = instance.tuning
+        return Context(self.plan, self.module, self.device, addresses, tuning, self._bases)
 
     def addresses(self, inputs: Sequence[Any]) -> list[int]:
         """Where the arrays among the inputs lie; 0 for scalars."""
@@ -195,26 +210,6 @@ class Program:
             arena = 0
         return Instance(sizes, outputs, arena, steps, tuning)
 
-    def prepared(
-        self, segment: Segment, sizes: Sizes, addresses: Sequence[int], tuning: Tuning
-    ) -> Prepared:
-        """A segment, ready to run."""
-        preparation = self.preparation(segment.steps, sizes, addresses, tuning)
-        names, module = preparation.functions(), self.module
-        found = self.device.functions(module.source, names, module.options) if names else []
-        functions = dict(zip(names, found, strict=True))
-        return preparation.prepared(self.device, functions)
-
-    def preparation(
-        self,
-        steps: Sequence[Step],
-        sizes: Sizes,
-        addresses: Sequence[int],
-        tuning: Tuning = UNTUNED,
-    ) -> Preparation:
-        """What makes steps ready for these sizes and input addresses."""
-        return Preparation(self.plan, self.module, steps, sizes, addresses, tuning)
-
 
 def bind(plan: Plan, inputs: Sequence[Any]) -> dict[Var, Size]:
     """The values of the plan's size variables."""
@@ -247,7 +242,7 @@ def _words(value: Any, address: int) -> list[int]:
     """An argument as bases: an array's address, or a scalar as words of 64 bits."""
     if address or not isinstance(value, (bool, int, float, complex, np.generic)):
         return [address]
-    kind = np.asarray(value).dtype.kind
+    kind = kind_of(np.asarray(value).dtype)
     if kind == "c":
         return [int(np.float64(p).view(np.int64)) for p in (value.real, value.imag)]
     if kind == "f":

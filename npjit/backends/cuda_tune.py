@@ -14,11 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from npjit.backends.cuda_program import Program
-from npjit.backends.cuda_walk import Instance
+from npjit.backends.cuda_program import Instance, Program
 from npjit.codegen.cache import digest, open_cache
 from npjit.codegen.cuda_launch import UNTUNED, Tuning
-from npjit.schedule.plan import Launch, every_step
+from npjit.schedule.plan import every_step
 
 # what is not this much faster than the printers' own choice is not taken: times differ a little
 _GAIN = 0.97
@@ -69,9 +68,6 @@ def _different(program: Program, inputs: Sequence[Any]) -> Iterator[tuple[Tuning
 
 
 def _starts(program: Program, instance: Instance, inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """What an instance starts outside of loops, and the number of its steps."""
-    plain = [s for s in instance.steps if isinstance(s, Launch)]
-    addresses, sizes = program.addresses(inputs), instance.sizes
-    preparation = program.preparation(plain, sizes, addresses, instance.tuning)
-    starts = [s for c in preparation.launches.values() for s in c.starts]
-    return (*starts, sum(1 for _ in every_step(instance.steps)))
+    """What an instance starts, and the number of its steps."""
+    works = program.draft(instance, inputs).works()
+    return (*(w.what for w in works), sum(1 for _ in every_step(instance.steps)))

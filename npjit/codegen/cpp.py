@@ -13,7 +13,7 @@ exports npjit_prepare and npjit_run as runtime/abi.h says:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from npjit.codegen.cpp_packed import printer_of
 from npjit.codegen.cpp_point import PointPrinter
 from npjit.codegen.cpp_steps import StepsPrinter
 from npjit.codegen.cpp_tall import TallPrinter
+from npjit.codegen.cpp_trips import TripsPrinter, with_trips
 from npjit.codegen.cpp_whole import WholePrinter
 from npjit.codegen.prelude import prelude_text
 from npjit.schedule.kernel import Kernel
@@ -38,10 +39,12 @@ from npjit.schedule.plan import (
     Loop,
     Plan,
     Step,
+    Sweep,
     While,
     bodies,
     every_step,
 )
+from npjit.schedule.sweep import in_sweeps
 
 # Two neighbours that are loaded as a vector wait long for a store of one of them.
 _SINGLE = '#pragma GCC optimize("no-tree-slp-vectorize")'
@@ -59,7 +62,8 @@ _PRINTERS: dict[Form, type[KernelPrinter]] = {
 
 def print_cpp(plan: Plan, vector: Collection[str]) -> str:
     """The translation unit of a plan, when vector loops may call these functions of libmvec."""
-    return with_prelude(print_functions(plan), vector, is_scalar(printers(plan)))
+    plan, made = printers(plan)
+    return with_prelude(_functions(plan, made), vector, is_scalar(made))
 
 
 def with_prelude(text: str, vector: Collection[str], scalar: bool = False) -> str:
@@ -76,15 +80,23 @@ def is_scalar(made: Collection[KernelPrinter]) -> bool:
 
 def print_functions(plan: Plan) -> str:
     """The plan's own part of the unit, without the texts that every unit shares."""
-    return "\n".join([*(p.print() for p in printers(plan)), StepsPrinter(plan).print()])
+    return _functions(*printers(plan))
 
 
-def printers(plan: Plan) -> list[KernelPrinter]:
-    """One for each kernel; it knows where the plan launches the kernel."""
+def _functions(plan: Plan, made: Sequence[KernelPrinter]) -> str:
+    return "\n".join([*(p.print() for p in made), StepsPrinter(plan).print()])
+
+
+def printers(plan: Plan) -> tuple[Plan, list[KernelPrinter]]:
+    """The plan as it is printed, and a printer for each kernel, which knows where the plan launches
+    it."""
+    plan, carried = with_trips(plan)
+    plan = in_sweeps(plan)
     steps = list(every_step(plan.steps))
     loops = [body for s in steps if isinstance(s, Loop | While) for body in bodies(s)]
     inside = {s.kernel for body in loops for s in every_step(body) if isinstance(s, Launch)}
     launches = Counter(s.kernel for s in steps if isinstance(s, Launch))
+    swept = {s.kernel for sweep in steps if isinstance(sweep, Sweep) for s in sweep.launches}
     tight: set[int] = set()
     for body in loops:
         busy = [s for s in _of_a_trip(body) if not _is_quick(plan, s)]
@@ -92,11 +104,16 @@ def printers(plan: Plan) -> list[KernelPrinter]:
             tight.update(s.kernel for s in busy if isinstance(s, Launch))
     found = []
     for i, kernel in enumerate(plan.kernels):
-        printer = _printer(kernel)(kernel, f"k{i}")
+        name = f"k{i}"
+        trips = carried.get(i)
+        printer = (
+            _printer(kernel)(kernel, name) if trips is None else TripsPrinter(kernel, name, trips)
+        )
         printer.is_repeated, printer.is_tight = i in inside, i in tight
         printer.launches = launches[i]
+        printer.is_swept = i in swept
         found.append(printer)
-    return found
+    return plan, found
 
 
 def _of_a_trip(body: tuple[Step, ...]) -> Iterator[Step]:

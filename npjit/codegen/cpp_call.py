@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from npjit.codegen.cpp_text import Writer
+from npjit.core.dtypes import is_brain
 from npjit.core.size import Size
 from npjit.schedule.plan import Call, Place, Strided
 
@@ -51,7 +52,8 @@ class CallPrinter:
         shape = len(self.words)
         self.words += [self.size(n) for n in (*array.shape, *array.strides)]
         rank = len(array.shape)
-        return f"{{{start}, {array.dtype.num}, {rank}, words + {shape}, words + {shape + rank}}}"
+        number = -1 if is_brain(array.dtype) else array.dtype.num
+        return f"{{{start}, {number}, {rank}, words + {shape}, words + {shape + rank}}}"
 
     def _native(self) -> str:
         step = self.step

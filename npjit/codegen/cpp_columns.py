@@ -120,7 +120,7 @@ class ColumnsPrinter(KernelPrinter):
             totals = [(kind, _total(name)) for kind, name in made.cells if self._is_blocked(made)]
             return made.cells + totals
         kind = stored(self.values.dtype(number))
-        return [(kind, _array(name)) for _, name in self.values.names(number)]
+        return [(kind, lane_array(name)) for _, name in self.values.names(number)]
 
     def _is_blocked(self, made: Fold) -> bool:
         """Whether a sum has so many steps that it is added up in blocks."""
@@ -195,10 +195,14 @@ class ColumnsPrinter(KernelPrinter):
             w.declare(f"{stored(b.dtype)}*", f"mem{i}", f"own.mem{i}")
         for number in self.kept:
             made_here = any(n == number for n, _ in p.phase.body)
-            if made_here or number in p.printed.imported:
+            if made_here or self.is_seen(number, p):
                 source = "own" if made_here else "seen"
                 for kind, name in self._arrays_of(number):
                     w.declare(f"{kind}*", name, f"{source}.{name}")
+
+    def is_seen(self, number: int, p: ColumnsPhase) -> bool:
+        """Whether a phase touches the array of an earlier one's value."""
+        return number in p.printed.imported
 
     def _steps(self, p: ColumnsPhase) -> None:
         """The loops over the inner axes, and the block sums."""
@@ -225,7 +229,8 @@ class ColumnsPrinter(KernelPrinter):
         reduced = {f.number for f in p.folds}
         spilled = [n for n, _ in p.phase.body if n in self.kept and n not in reduced]
         text = p.printed.levels[2 if p.phase.axes else 1]
-        if not (text or spilled or p.folds):
+        behind = self.handed_on(p)
+        if not (text or spilled or behind or p.folds):
             return
         with self._lanes():
             for number in p.printed.imported:
@@ -237,7 +242,12 @@ class ColumnsPrinter(KernelPrinter):
                 w.lines(f.take(cells, f.items(self.position(p.phase.axes))))
             for number in spilled:
                 names = [name for _, name in self.values.names(number)]
-                w.lines(f"{self._at(_array(name))} = {name};" for name in names)
+                w.lines(f"{self._at(lane_array(name))} = {name};" for name in names)
+            w.lines(behind)
+
+    def handed_on(self, p: ColumnsPhase) -> list[str]:
+        """Statements that leave something to the next step of a phase, lane by lane."""
+        return []
 
     @contextmanager
     def _lanes(self) -> Iterator[None]:
@@ -258,7 +268,7 @@ class ColumnsPrinter(KernelPrinter):
             made = fold(number, instr, self.values)
             return made.finish([self._at(name) for name in self.results(made)])
         names = self.values.names(number)
-        return [f"const {kind} {name} = {self._at(_array(name))};" for kind, name in names]
+        return [f"const {kind} {name} = {self._at(lane_array(name))};" for kind, name in names]
 
     def _start(self, p: ColumnsPhase) -> None:
         """Set the cells of every lane to their initial values."""
@@ -288,7 +298,7 @@ class ColumnsPrinter(KernelPrinter):
             w.line(f"const {self.name}_args& a = *(const {self.name}_args*)context;")
             self.locals()
             self.strip_near()
-            w.line(f"const i64 most = nj_size_min(end - begin, {self._width()});")
+            w.line(f"const i64 most = nj_size_min(end - begin, {self.strip_width()});")
             w.line(f"{self.name}_lanes w;")
             bytes_needed = f"{self.name}_carve(a, w, nullptr, most)"
             w.line(f"{self.name}_carve(a, w, (char*)api->scratch({bytes_needed}), most);")
@@ -307,7 +317,7 @@ class ColumnsPrinter(KernelPrinter):
         """How many steps the inner loops of a phase have."""
         return size(product(extents(self.kernel, p.phase.axes)))
 
-    def _width(self) -> str:
+    def strip_width(self) -> str:
         """Lanes of a strip: fewer when several phases should find it in the cache."""
         looping = [p for p in self.phases if p.phase.axes]
         if len(looping) == 1 and not self.row_buffers:
@@ -318,7 +328,7 @@ class ColumnsPrinter(KernelPrinter):
         return f"nj_size_max({least}, nj_size_min({WIDEST}, {fitting} / 64 * 64))"
 
 
-def _array(name: str) -> str:
+def lane_array(name: str) -> str:
     """The array over the lanes for the variable v5, v5r or v5i."""
     return f"lane{name[1:]}"
 

@@ -19,6 +19,7 @@ from npjit.codegen.cpp_phase import Statements
 from npjit.codegen.cpp_text import Writer
 from npjit.codegen.cpp_types import factor, is_complex, size, stored
 from npjit.codegen.cpp_values import Values
+from npjit.core.dtypes import kind_of
 from npjit.core.size import Size, product
 from npjit.schedule.kernel import Apply, DType, Kernel, Load, Phase, Store, extents
 
@@ -44,6 +45,8 @@ class KernelPrinter:
         self.is_tight = False
         # how many steps of the plan launch it
         self.launches = 1
+        # a sweep launches it, some rows at a time
+        self.is_swept = False
         # it stands in another unit than the plan's steps
         self.is_apart = False
 
@@ -104,13 +107,25 @@ class KernelPrinter:
                 linkage = "NJ_INLINE"
         return self.writer.block(f"{linkage} void {self._signature()}")
 
+    def launcher_of_rows(self) -> None:
+        """The function that a sweep calls for the items begin .. end."""
+        linkage = HIDDEN if self.is_apart else "static"
+        with self.writer.block(f"{linkage} void {self._signature_of_rows()}"):
+            self.writer.line(self.packed())
+            self.writer.line(f"{self.name}_chunk(&a, begin, end, 0);")
+
     def declaration(self) -> str:
-        """The launcher, for a unit that calls it."""
-        return f"{HIDDEN} void {self._signature()};\n"
+        """The launchers, for a unit that calls them."""
+        rows = f"{HIDDEN} void {self._signature_of_rows()};\n" if self.is_swept else ""
+        return f"{HIDDEN} void {self._signature()};\n{rows}"
 
     def _signature(self) -> str:
         given = ", ".join(f"{kind} {name}" for kind, name in self.arguments())
         return f"{self.name}({given})"
+
+    def _signature_of_rows(self) -> str:
+        given = ", ".join(f"{kind} {name}" for kind, name in self.arguments())
+        return f"{self.name}_rows({given}, i64 begin, i64 end)"
 
     def packed(self) -> str:
         """The struct made of the launcher's arguments."""
@@ -270,9 +285,9 @@ class KernelPrinter:
 
 def word_type(dtype: DType) -> str:
     """How a scalar parameter travels: as i64, u64 or f64."""
-    return {"u": "u64", "f": "f64", "c": "f64"}.get(dtype.kind, "i64")
+    return {"u": "u64", "f": "f64", "c": "f64"}.get(kind_of(dtype), "i64")
 
 
 def width(kind: str) -> int:
     """The bits of a type of numbers."""
-    return int(kind[1:])
+    return int(kind.lstrip("bfiuc"))

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from npjit.codegen.cpp_form import cost, per_item
 from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_loops import loop
 from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements
+from npjit.codegen.cpp_pick import Pick, pick
 from npjit.codegen.cpp_reduce import fold
 from npjit.codegen.cpp_types import size
 from npjit.core.size import product
-from npjit.schedule.kernel import Load, Phase, Store, extents
+from npjit.schedule.kernel import Kernel, Load, Phase, Store, extents
 
 # steps that are looked at together: 4 KiB of float32
 _STRIP = 1024
@@ -41,6 +43,8 @@ class OuterPrinter(KernelPrinter):
             self.writer.line(self.packed())
             self.share(self.kernel.outer, per_item(self.kernel, self.kernel.phases))
             self.run("chunk")
+        if self.is_swept:
+            self.launcher_of_rows()
         return str(self.writer)
 
     def body(self) -> None:
@@ -69,7 +73,11 @@ class MapPrinter(OuterPrinter):
     all padding, the inside and the outside of the range are loops without conditions. Where
     functions have a quicker form for some arguments, a strip whose arguments all suit it gets a
     loop with that form. Where neighbours of an element are read from memory, vectors have half a
-    cache line: of whole ones every load would wait for two lines."""
+    cache line: of whole ones every load would wait for two lines. Where the place of an element
+    depends on the position, the loop is cut into parts."""
+
+    def __init__(self, kernel: Kernel, name: str) -> None:
+        super().__init__(pick(kernel), name)
 
     def body(self) -> None:
         w = self.writer
@@ -77,26 +85,42 @@ class MapPrinter(OuterPrinter):
         merged = Phase((), tuple(self.kernel.instructions()))
         printed = PhasePrinter(self.values, merged, Levels([[axis]], {}, vector=axis)).print()
         w.lines(printed.levels[-1])
-        narrow = self._narrow(merged)
+        narrow = "" if self.is_swept else self._narrow(merged)
         if narrow:
             w.line(f"const b1 narrow = {narrow};")
 
         def inside(low: str, high: str) -> None:
             w.lines(printed.levels[0])
+            with self._parts(low, high, printed) as (low, high):
+                loops(low, high)
+
+        def loops(low: str, high: str) -> None:
             if len(printed.held) == 1:
                 self._padded_loops(low, high, printed)
             elif not printed.near.keys().isdisjoint(printed.levels[1]):
                 self._near_loops(low, high, printed)
-            elif narrow:
-                lanes = 32 // max(b.dtype.itemsize for b in self.kernel.buffers)
-                with w.block("if (narrow)"):
-                    self._vector_loop(low, high, printed.levels[1], f"simdlen({lanes})")
-                with w.block("else"):
-                    self._vector_loop(low, high, printed.levels[1])
             else:
-                self._vector_loop(low, high, printed.levels[1])
+                self._wide_or_narrow(low, high, printed.levels[1], narrow)
 
         self.segments(self.kernel.outer, inside)
+
+    @contextmanager
+    def _parts(self, low: str, high: str, printed: Statements) -> Iterator[tuple[str, str]]:
+        """The bounds of a part in which every picked element's place is fixed, inside a loop over
+        such parts; all of the range where nothing is picked."""
+        if not printed.shifts:
+            yield low, high
+            return
+        w = self.writer
+        axis = self.kernel.outer[-1]
+        start, stop = f"part{axis}", f"end{axis}"
+        w.line(f"i64 {stop} = {low};")
+        with w.block(f"for (i64 {start} = {low}; {start} < {high}; {start} = {stop})"):
+            w.line(f"{stop} = {high};")
+            ends = (size(end) for s in printed.shifts for end in (s.within.lo, s.within.hi))
+            w.lines(f"{stop} = nj_cut({start}, {stop}, {end});" for end in dict.fromkeys(ends))
+            w.lines(s.line(start) for s in printed.shifts)
+            yield start, stop
 
     def _narrow(self, phase: Phase) -> str:
         """When vectors of half a cache line are better; empty for never."""
@@ -106,6 +130,9 @@ class MapPrinter(OuterPrinter):
             if isinstance(i, Load) and (axis, 1) in i.access.strides and not i.access.gathers:
                 places = windows.setdefault((i.access.buffer, i.access.strides), {})
                 places[size(i.access.offset)] = None
+            if isinstance(i, Pick) and (axis, 1) in i.access.strides:
+                places = windows.setdefault((i.access.buffer, i.access.strides), {})
+                places |= {size(i.access.offset): None, size(i.beyond): None}
         several = [", ".join(places) for places in windows.values() if len(places) > 1]
         if not several or cost(phase) > _LIGHT or self.is_inlined():
             return ""
@@ -125,6 +152,17 @@ class MapPrinter(OuterPrinter):
         self._vector_loop(low, start, outside)
         self._vector_loop(start, stop, held.fixed(printed.levels[1], "true"))
         self._vector_loop(stop, high, outside)
+
+    def _wide_or_narrow(self, low: str, high: str, text: Sequence[str], narrow: str) -> None:
+        w = self.writer
+        if not narrow:
+            self._vector_loop(low, high, text)
+            return
+        lanes = 32 // max(b.dtype.itemsize for b in self.kernel.buffers)
+        with w.block("if (narrow)"):
+            self._vector_loop(low, high, text, f"simdlen({lanes})")
+        with w.block("else"):
+            self._vector_loop(low, high, text)
 
     def _near_loops(self, low: str, high: str, printed: Statements) -> None:
         w = self.writer

@@ -23,7 +23,7 @@ WORTH = 120
 
 def print_parts(plan: Plan, compiler: Compiler, most: int) -> tuple[str, ...]:
     """See the module's docstring."""
-    made = printers(plan)
+    plan, made = printers(plan)
     steps = sum(1 for _ in every_step(plan.steps))
     count = min(most, (steps + sum(map(_weight, made))) // WORTH)
     parts: list[list[str]] = [[] for _ in range(max(1, count))]

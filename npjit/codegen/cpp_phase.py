@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from npjit.codegen.cpp_pick import Pick
 from npjit.codegen.cpp_types import ctype, factor, is_complex, plane, size
 from npjit.codegen.cpp_values import Values, operands
 from npjit.core.op import Op
@@ -65,6 +66,22 @@ class Near:
     line: str
 
 
+@dataclass(frozen=True)
+class Shift:
+    """A variable for the offset of picked elements, of those within the bound and of others."""
+
+    name: str
+    within: Bound
+    inside: str
+    beyond: str
+
+    def line(self, index: str) -> str:
+        """Its definition, for this index of the bound's axis."""
+        lo, hi = size(self.within.lo), size(self.within.hi)
+        holds = f"({index} >= {lo}) & ({index} < {hi})"
+        return f"const i64 {self.name} = {holds} ? {self.inside} : {self.beyond};"
+
+
 @dataclass
 class Statements:
     """The text of a phase by level, and what its values need from outside."""
@@ -75,6 +92,8 @@ class Statements:
     imported: list[int] = field(default_factory=list)
     # the conditions of the vector loop's padded values
     held: set[Held] = field(default_factory=set)
+    # the offsets that vary along the vector loop
+    shifts: list[Shift] = field(default_factory=list)
     # the addresses of what a vector loop reads element after element
     streams: list[str] = field(default_factory=list)
     # the lines that have a quicker form
@@ -116,6 +135,7 @@ class PhasePrinter:
         self.out = Statements()
         self._ends: dict[tuple[tuple[Bound, ...], Size], str] = {}
         self._offsets: dict[str, str] = {}
+        self._shifts: dict[tuple[Bound, Size, Size], str] = {}
         self._stored = {i.access.buffer for _, i in phase.body if isinstance(i, Store)}
 
     def print(self) -> Statements:
@@ -145,9 +165,10 @@ class PhasePrinter:
         if isinstance(instr, Store | Reduce):
             return self.levels.innermost
         found = [self.level[used] for used in operands(instr)]
-        if isinstance(instr, Load):
+        if isinstance(instr, Load | Pick):
+            within = instr.within if isinstance(instr, Load) else (instr.within,)
             found += [self.levels.of_axis(axis) for axis, _ in instr.access.strides]
-            found += [self.levels.of_axis(b.axis) for b in instr.within]
+            found += [self.levels.of_axis(b.axis) for b in within]
             buffer = instr.access.buffer
             role = self.values.kernel.buffers[buffer].role
             if buffer in self._stored or (role == "row" and self.levels.row_scale):
@@ -167,6 +188,8 @@ class PhasePrinter:
             return self._apply(number, instr)
         if isinstance(instr, Load):
             return self._declare(number, self._load(number, instr))
+        if isinstance(instr, Pick):
+            return self._declare(number, self._pick(instr))
         if isinstance(instr, Inside):
             zero = f"{plane(instr.dtype)}()"
             held = self._held(instr.within, self.level[number])
@@ -243,6 +266,26 @@ class PhasePrinter:
             held = f"nj_held({held})"
         return [f"{held} ? {e} : {plane(instr.dtype)}()" if held else e for e in texts]
 
+    def _pick(self, instr: Pick) -> list[str]:
+        """The element itself, at an offset that is worked out in front of the loop."""
+        shift = self._shift(instr)
+        place = replace(instr.access, offset=0)
+        elements = self._elements(place, instr.dtype, added=shift)
+        return [f"nj_truth({e})" if instr.dtype.kind == "b" else e for e in elements]
+
+    def _shift(self, instr: Pick) -> str:
+        key = (instr.within, instr.access.offset, instr.beyond)
+        name = self._shifts.get(key)
+        if name is None:
+            name = self._shifts[key] = f"shift{self.phase.body[0][0]}_{len(self._shifts)}"
+            axis = instr.within.axis
+            made = Shift(name, instr.within, size(instr.access.offset), size(instr.beyond))
+            if axis == self.levels.vector:
+                self.out.shifts.append(made)
+            else:
+                self.out.levels[self.levels.of_axis(axis)].append(made.line(f"x{axis}"))
+        return name
+
     def _held(self, within: Sequence[Bound], level: int) -> str:
         """Whether all bounds hold, for a statement at `level`.
 
@@ -312,9 +355,13 @@ class PhasePrinter:
         places = self._elements(instr.access, dtype)
         return [f"{e} = {v};" for e, v in zip(places, self._all(instr.value), strict=True)]
 
-    def _elements(self, access: Access, dtype: DType, fixed: tuple[Bound, ...] = ()) -> list[str]:
-        """The memory of an element: one lvalue, or one for each plane."""
+    def _elements(
+        self, access: Access, dtype: DType, fixed: tuple[Bound, ...] = (), added: str = ""
+    ) -> list[str]:
+        """The memory of an element: one lvalue, or one for each plane; `added` to its place."""
         index = self._index(access, fixed)
+        if added:
+            index = added if index == "0" else f"{index} + {added}"
         if not is_complex(dtype):
             return [f"mem{access.buffer}[{index}]"]
         doubled = "" if index == "0" else f"2 * ({index}) + "

@@ -20,9 +20,8 @@ import numpy as np
 
 from npjit.codegen.cpp_types import ctype, is_complex, plane, stored
 from npjit.codegen.cpp_values import Values
+from npjit.core.dtypes import accumulator_of
 from npjit.schedule.kernel import DType, Reduce
-
-_SINGLE = np.dtype("f4")
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Fold:
             dtype = self.values.dtype(self.instr.arg)
         if style in ("any", "all"):
             dtype = np.dtype("?")
-        return _SINGLE if dtype == np.dtype("f2") else dtype
+        return accumulator_of(dtype)
 
     @property
     def cells(self) -> list[tuple[str, str]]:

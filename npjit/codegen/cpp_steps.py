@@ -15,11 +15,12 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 
 from npjit.codegen.cpp_call import CallPrinter
-from npjit.codegen.cpp_form import is_point
+from npjit.codegen.cpp_form import is_point, per_item
 from npjit.codegen.cpp_kernel import word_type
 from npjit.codegen.cpp_text import Writer
 from npjit.codegen.cpp_types import ctype, is_complex, stored
-from npjit.core.size import Size, atoms, text
+from npjit.codegen.cpp_work import work_of
+from npjit.core.size import Size, Var, atoms, text
 from npjit.schedule.kernel import DType
 from npjit.schedule.plan import (
     Bind,
@@ -35,6 +36,7 @@ from npjit.schedule.plan import (
     Save,
     Source,
     Step,
+    Sweep,
     While,
     places_in,
     sizes_in,
@@ -52,8 +54,8 @@ class StepsPrinter:
         self.plan = plan
         self.writer = Writer()
         self.names = {v: f"n{i}" for i, v in enumerate(plan.sources)}
-        # of the names of local variables: "l", or "t" for their copies
-        self.prefix = "l"
+        # of the names of local variables, or "m" for those of a share; "t" for copies of them
+        self.own = self.prefix = "l"
         self.words: list[int] = []
         word = 0
         for spec in plan.inputs:
@@ -187,50 +189,85 @@ class StepsPrinter:
         else:
             self._call(step)
 
-    def _call(self, step: Launch | Contract | Call) -> None:
+    def _call(self, step: Launch | Contract | Call | Sweep) -> None:
         """A step that is a real call: it gets copies of local variables, which can so stay in
         registers everywhere else."""
-        used = sorted({p.number for p in places_in(step) if p.space == "local"})
-        with self.writer.block("") if used else nullcontext():
-            for number in used:
-                kind = stored(self.plan.locals[number])
-                parts = ("[2]", "[0]", "[1]") if is_complex(self.plan.locals[number]) else ("", "")
-                values = ", ".join(f"l{number}{part}" for part in parts[1:])
-                self.writer.line(f"{kind} t{number}{parts[0]} = {{{values}}};")
+        used = _locals_in(step)
+        apart = used or isinstance(step, Sweep)
+        with self.writer.block("") if apart else nullcontext():
+            self._copy_locals(used, "t")
             self.prefix = "t"
             if isinstance(step, Launch):
                 self._launch(step)
+            elif isinstance(step, Sweep):
+                self._sweep(step)
             elif isinstance(step, Contract):
                 self._contract(step)
             else:
                 CallPrinter(step, self.size, self._pointer).print(self.writer)
-            self.prefix = "l"
+            self.prefix = self.own
             for number in used:
                 planes = ("[0]", "[1]") if is_complex(self.plan.locals[number]) else ("",)
-                self.writer.lines(f"l{number}{plane} = t{number}{plane};" for plane in planes)
+                own = f"{self.own}{number}"
+                self.writer.lines(f"{own}{plane} = t{number}{plane};" for plane in planes)
+
+    def _copy_locals(self, numbers: Iterable[int], prefix: str) -> None:
+        """Local variables of another prefix with the values of these."""
+        for number in numbers:
+            kind = stored(self.plan.locals[number])
+            parts = ("[2]", "[0]", "[1]") if is_complex(self.plan.locals[number]) else ("", "")
+            values = ", ".join(f"{self.own}{number}{part}" for part in parts[1:])
+            self.writer.line(f"{kind} {prefix}{number}{parts[0]} = {{{values}}};")
 
     # ------------------------------------------------------------ loops and branches
 
     def _loop(self, step: Loop) -> None:
-        """In strips, after each of which Ctrl-C is looked for."""
+        """In strips, after each of which Ctrl-C is looked for; shared out among threads, if the
+        trips are apart."""
         w = self.writer
         name = self.names[step.index] = f"x_{step.index.name}"
+        if step.share is not None:
+            self._shared_loop(step, step.share)
+            return
         trips = self.size(step.trips)
         is_quick = self._is_quick(step.body)
         if is_quick and isinstance(step.trips, int) and step.trips <= STRIP:
             with w.block(f"for (i64 {name} = 0; {name} < {trips}; ++{name})"):
                 self._trip(step)
             return
-        strip = STRIP if is_quick else SHORT
-        first, last, end = (f"{word}_{step.index.name}" for word in ("first", "last", "end"))
+        end = f"end_{step.index.name}"
         with w.block(""):
             w.line(f"const i64 {end} = {trips};")
-            with w.block(f"for (i64 {first} = 0; {first} < {end}; {first} += {strip})"):
-                w.line(f"if ({first} && api->interrupted()) return NPJIT_INTERRUPTED;")
-                w.line(f"const i64 {last} = nj_size_min({end}, {first} + {strip});")
-                with w.block(f"for (i64 {name} = {first}; {name} < {last}; ++{name})"):
-                    self._trip(step)
-                self._stop(step.stops)
+            self._strips(step, "0", end)
+
+    def _strips(self, step: Loop, begin: str, end: str) -> None:
+        w = self.writer
+        name = self.names[step.index]
+        strip = STRIP if self._is_quick(step.body) else SHORT
+        first, last = (f"{word}_{step.index.name}" for word in ("first", "last"))
+        with w.block(f"for (i64 {first} = {begin}; {first} < {end}; {first} += {strip})"):
+            w.line(f"if ({first} > {begin} && api->interrupted()) return NPJIT_INTERRUPTED;")
+            w.line(f"const i64 {last} = nj_size_min({end}, {first} + {strip});")
+            with w.block(f"for (i64 {name} = {first}; {name} < {last}; ++{name})"):
+                self._trip(step)
+            self._stop(step.stops)
+
+    def _shared_loop(self, step: Loop, share: Var) -> None:
+        """The trips as a function of their range, with local variables of its own."""
+        w = self.writer
+        trips, name = self.size(step.trips), step.index.name
+        work = self.size(work_of(step, self.plan))
+        self.names[share] = f"x_{share.name}"
+        given = f"i64 {self.names[share]}, i64 begin_{name}, i64 end_{name}"
+        with w.block(""):
+            with w.block(f"const auto run = [=]({given}) -> int", "};"):
+                self._copy_locals(_locals_in(step), "m")
+                self.own = self.prefix = "m"
+                self._strips(step, f"begin_{name}", f"end_{name}")
+                self.own = self.prefix = "l"
+                w.line("return NPJIT_OK;")
+            w.line(f"const int code = nj_share(api, {trips}, {work}, run);")
+            w.line("if (code) return code;")
 
     def _is_quick(self, steps: Sequence[Step]) -> bool:
         """Whether the steps take nanoseconds."""
@@ -272,7 +309,7 @@ class StepsPrinter:
     def _value(self, place: Place, kind: str = "u8") -> str:
         """The single element at a place, a bool if nothing else is said."""
         if place.space == "local":
-            return f"l{place.number}"
+            return f"{self.own}{place.number}"
         return f"*{self._pointer(place, kind)}"
 
     def _pointer(self, place: Place, kind: str) -> str:
@@ -289,7 +326,29 @@ class StepsPrinter:
             return f"({kind}*)({base} + {self.size(place.offset)})"
         return f"({kind}*){base}"
 
-    def _launch(self, step: Launch) -> None:
+    def _sweep(self, step: Sweep) -> None:
+        """The launches as one function of their number, the trip and the rows."""
+        w = self.writer
+        trip = ""
+        if step.index is not None:
+            trip = self.names[step.index] = f"x_{step.index.name}"
+        pairs = list(zip(step.launches, step.paces, strict=True))
+        with w.block("const nj_pace paces[] =", "};"):
+            for launch, p in pairs:
+                kernel = self.plan.kernels[launch.kernel]
+                work = p.each * per_item(kernel, kernel.phases)
+                pace = (p.first, p.rows, p.lag, p.below, work)
+                w.line(f"{{{', '.join(map(self.size, pace))}}},")
+        with w.block(f"const auto run = [&](i64 k, i64 {trip}, i64 from, i64 to)", "};"):
+            for k, (launch, p) in enumerate(pairs):
+                w.line(f"if (k == {k})")
+                each = f"({self.size(p.each)})"
+                self._launch(launch, "_rows", [f"from * {each}", f"to * {each}"])
+        sizes = f"{{0, 0, {step.lag}, {step.below}, 0}}, {self.size(step.trips)}"
+        call = f"nj_sweep(api, paces, {sizes}, {self.size(step.bytes)}, run)"
+        w.line(f"if ({call}) return NPJIT_INTERRUPTED;")
+
+    def _launch(self, step: Launch, suffix: str = "", more: Sequence[str] = ()) -> None:
         kernel = self.plan.kernels[step.kernel]
         given = ["api"]
         shared = [b for b in kernel.buffers if b.role != "row"]
@@ -298,7 +357,7 @@ class StepsPrinter:
         given += [self.size(s) for s in step.sizes]
         for number, dtype in zip(step.scalars, kernel.scalars, strict=True):
             given += self._scalar(self.words[number], dtype)
-        self.writer.line(f"k{step.kernel}({', '.join(given)});")
+        self.writer.line(f"k{step.kernel}{suffix}({', '.join([*given, *more])});")
 
     def _scalar(self, word: int, dtype: DType) -> list[str]:
         kind = word_type(dtype)
@@ -328,3 +387,8 @@ class StepsPrinter:
                 parts.append(f"({self.size(stride)}) * j{i}")
         strides = [self.size(s) for s in (matrix.row, matrix.column)]
         return ", ".join([" + ".join(parts), *strides])
+
+
+def _locals_in(step: Step) -> list[int]:
+    """The local variables that a step touches."""
+    return sorted({p.number for p in places_in(step) if p.space == "local"})

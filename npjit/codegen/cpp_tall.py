@@ -10,10 +10,9 @@ so that every row of a tall matrix is read by one thread, whole.
 
 from __future__ import annotations
 
-from npjit.codegen.cpp_columns import NARROWEST, WIDEST, ColumnsPhase, ColumnsPrinter
+from npjit.codegen.cpp_columns import NARROWEST, WIDEST, ColumnsPhase
 from npjit.codegen.cpp_form import GRAIN, cost
-from npjit.codegen.cpp_kernel import width
-from npjit.schedule.kernel import Store
+from npjit.codegen.cpp_near import NearPrinter
 
 # more threads than this go back to strips
 _THREADS = 256
@@ -21,62 +20,13 @@ _THREADS = 256
 _NEAR = 1 << 16
 
 
-class TallPrinter(ColumnsPrinter):
+class TallPrinter(NearPrinter):
     """Strips, or shared steps when there are too few lanes for all threads. A little work in a loop
     of the plan is done on the spot, in strips of a few vectors, which stay in registers."""
 
-    def near_functions(self) -> None:
-        if not self.is_repeated:
-            return
-        w = self.writer
-        head = f"template <i64 N> static __attribute__((flatten)) void {self.name}_near"
-        with w.block(f"{head}(const {self.name}_args& a, i64 from, i64 count, i64 skip)"):
-            self.locals()
-            w.line("const i64 to = from + (N > 0 ? N : count);")
-            w.line(f"{self.name}_lanes w;")
-            for kind, name in self.arrays_of_lanes():
-                w.line(f"{kind} {name}[4 * {self._vector()}];")
-                w.line(f"w.{name} = {name};")
-            for p in self.phases:
-                if p is self.phases[-1] and self._may_skip():
-                    w.line(f"{self.name}_lanes later = w;")
-                    w.lines(f"later.{name} += skip;" for _, name in self.arrays_of_lanes())
-                    w.line(f"{self.name}_p{p.number}(a, later, later, from + skip, to, 0, 1);")
-                else:
-                    w.line(f"{self.name}_p{p.number}(a, w, w, from, to, 0, {self.steps(p)});")
-
-    def strip_near(self) -> None:
-        if not self.is_repeated:
-            return
-        w = self.writer
-        vector = self._vector()
+    def when_near(self) -> str:
         steps = " + ".join(self.steps(p) for p in self.phases if p.phase.axes)
-        with w.block(f"if ((end - begin) * ({steps}) <= {_NEAR})"):
-            w.line("i64 from = begin;")
-            for lanes in (f"4 * {vector}", vector):
-                with w.block(f"for (; from + {lanes} <= end; from += {lanes})"):
-                    w.line(f"{self.name}_near<{lanes}>(a, from, 0, 0);")
-            rest = f"if (from < end) {self.name}_near<0>(a, from, end - from, 0);"
-            if self._may_skip():
-                again = f"{self.name}_near<{vector}>(a, end - {vector}, 0, from + {vector} - end);"
-                with w.block(f"if (from < end && end - begin >= {vector})"):
-                    w.line("// a whole vector, whose first lanes are done already")
-                    w.line(again)
-                rest = f"else {rest}"
-            w.line(rest)
-            w.line("return;")
-
-    def _may_skip(self) -> bool:
-        """Whether lanes may be computed a second time and then left out of what is stored: only the
-        last phase stores, and does no more than that."""
-        *first, last = self.phases
-        stores = any(isinstance(i, Store) for p in first for _, i in p.phase.body)
-        return not last.phase.axes and not stores
-
-    def _vector(self) -> str:
-        """Lanes of a vector of the widest values that wait in arrays."""
-        widest = max((kind for kind, _ in self.arrays_of_lanes()), key=width, default="f64")
-        return f"NJ_LANES({widest})"
+        return f"(end - begin) * ({steps}) <= {_NEAR}" if self.is_repeated else ""
 
     def shared_functions(self) -> None:
         w = self.writer

@@ -14,19 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from npjit.core.dtypes import c_name
 from npjit.core.op import Literal
 from npjit.core.size import Size, text
 
 DType = np.dtype[Any]
 
-_NAMES = {"b": "b1", "i": "i", "u": "u", "f": "f", "c": "c"}
-
 
 def ctype(dtype: DType) -> str:
-    """The prelude's name of a dtype: b1, i8 ... u64, f16, f32, f64, c64, c128."""
-    if dtype.kind == "b":
-        return "b1"
-    return f"{_NAMES[dtype.kind]}{dtype.itemsize * 8}"
+    """The prelude's name of a dtype: b1, i8 ... u64, f16, bf16, f32, f64, c64, c128."""
+    return c_name(dtype)
 
 
 def plane(dtype: DType) -> str:
@@ -89,7 +86,7 @@ def floating(value: Any, dtype: DType) -> str:
     """A real number of a floating dtype; np.float64 and the like, or a Python float."""
     value = dtype.type(value)
     if dtype.itemsize == 2:
-        return f"nj_cast<f16>({floating(np.float32(value), np.dtype('f4'))})"
+        return f"nj_cast<{ctype(dtype)}>({floating(np.float32(value), np.dtype('f4'))})"
     suffix = "f" if dtype.itemsize == 4 else ""
     number = float(value)
     if math.isnan(number):

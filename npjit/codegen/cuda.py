@@ -11,10 +11,11 @@ and alignment, so a module compiles only those that actual sizes ask for:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from npjit.codegen.cpp_form import Form, choose
 from npjit.codegen.cuda_across import with_across
+from npjit.codegen.cuda_asked import AskedPrinter, with_questions
 from npjit.codegen.cuda_blocked import BlockedPrinter, is_paired
 from npjit.codegen.cuda_calls import routines_text
 from npjit.codegen.cuda_columns import ColumnsPrinter
@@ -53,6 +54,8 @@ class CudaModule:
     plan: Plan
     joined: Mapping[int, JoinedPrinter]
     options: tuple[str, ...] = OPTIONS
+    # the kernels that ask something of every index, and can do so in another one
+    questions: Mapping[int, AskedPrinter] = field(default_factory=dict)
 
     def configure(
         self,
@@ -83,8 +86,10 @@ def print_cuda(plan: Plan, fastmath: str | None = None) -> CudaModule:
     known: dict[int, CudaPrinter] = {**joined, **windows}
     kernels = tuple(known.get(i) or printer_for(k, f"k{i}") for i, k in enumerate(plan.kernels))
     options = OPTIONS if fastmath is None else _FAST[fastmath]
-    text = "\n".join([routines_text(plan), *(k.print() for k in kernels)])
-    return CudaModule(f"{cuda_prelude(text)}\n{text}", kernels, plan, joined, options)
+    questions = with_questions(plan)
+    asking = (q.print() for q in questions.values())
+    text = "\n".join([routines_text(plan), *(k.print() for k in kernels), *asking])
+    return CudaModule(f"{cuda_prelude(text)}\n{text}", kernels, plan, joined, options, questions)
 
 
 def printer_for(kernel: Kernel, name: str) -> CudaPrinter:

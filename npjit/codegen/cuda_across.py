@@ -123,7 +123,7 @@ def _member(kernels: Sequence[Kernel], step: Step) -> tuple[Kernel, Launch] | No
     """A step as a kernel and its launch."""
     if isinstance(step, Launch):
         return kernels[step.kernel], step
-    if isinstance(step, Contract) and not step.batch and step.dtype.str[1:] in _BLAS:
+    if isinstance(step, Contract) and not step.batch and step.factors.str[1:] in _BLAS:
         return _vector_product(step)
     return None
 

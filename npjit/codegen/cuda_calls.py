@@ -1,29 +1,30 @@
-"""Steps on whole arrays that have a CUDA kernel of their own: scans along rows and additions at
+"""Steps on whole arrays that have CUDA kernels of their own: scans along rows and additions at
 indices.
 
-In: a `Call` step with actual shapes, strides and addresses. Out: a `Routine`, the function to start
-and its parameters; None for what the device's libraries do.
+In: a `Call` step with actual shapes, strides and addresses. Out: a `Routine`, the functions to
+start and their parameters; None for what the device's libraries do.
 
     cumulative sum of a (32768, 4096) float32 array along axis 1
-        -> nj_scan_rows<f32, nj_running_sum<f32>, 4, 4> with 32768 blocks, given from, to, 4096
+        -> nj_scan_rows<f32, nj_running_sum<f32>, 4, 4, false> with 32768 blocks, given from, to, 4096
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from npjit.codegen.cpp_types import ctype
-from npjit.codegen.cuda_launch import Start, up
+from npjit.codegen.cuda_launch import Start, power, up
 from npjit.core.op import Gather, Kind, Op
+from npjit.core.weighing import Weighing
 from npjit.schedule.plan import Call as CallStep
 from npjit.schedule.plan import Plan, every_step
 
 _BLOCK = 256
 _BLOCKS = 2**30
 # additions that the device does as one access
-_ATOMIC = ("f4", "f8", "i4", "u4", "u8")
+_ATOMIC = ("f4", "f8", "i4", "u4", "i8", "u8")
 _STYLES = ("sum", "product", "max", "min")
 
 
@@ -47,28 +48,72 @@ class Operand:
             expected *= n
         return True
 
+    @property
+    def is_one(self) -> bool:
+        """Whether all elements are the same one."""
+        return not any(self.strides)
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        found = 1
+        for n in self.shape:
+            found *= n
+        return found
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where an operand lies (results stand behind the arguments), or a region of scratch memory."""
+
+    number: int
+    is_scratch: bool = False
+
+
+@dataclass(frozen=True)
+class Question:
+    """What may be asked of every index while they are read: the kernel that does, by its name, and
+    its sizes (see `cuda_asked`)."""
+
+    kernel: str
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One function to start, and its parameters."""
+
+    start: Start
+    parameters: tuple[Address | int, ...]
+
 
 @dataclass(frozen=True)
 class Routine:
-    """What to start; `arrays` are the numbers of the operands whose addresses it gets (results
-    behind the arguments), `sizes` what comes after them. `copies`: argument 0 is copied to the
-    result first, if they are apart."""
+    """What to start, one after the other, and the bytes of the scratch memory that the parts share.
+    `copies`: argument 0 is copied to the result first, if they are apart. `answers`: so many parts
+    have found the answer to a question, a flag in the last region."""
 
-    start: Start
-    arrays: tuple[int, ...]
-    sizes: tuple[int, ...]
+    parts: tuple[Part, ...]
+    regions: tuple[int, ...] = ()
     copies: bool = False
+    answers: int = 0
 
 
-def routine_for(op: Op, params: Any, operands: Sequence[Operand]) -> Routine | None:
-    """The kernel for a call's arguments and results, if there is one."""
-    if 0 in operands[-1].shape or not all(o.is_contiguous for o in operands):
+def routine_for(
+    op: Op, params: Any, operands: Sequence[Operand], question: Question | None = None
+) -> Routine | None:
+    """The kernels for a call's arguments and results, if there are any. They may ask the
+    question."""
+    if 0 in operands[-1].shape or not all(o.is_contiguous or o.is_one for o in operands):
         return None
     if op.kind is Kind.SCAN:
         return _scan(op, params, operands)
     if op.kind is Kind.SCATTER:
-        return _scatter(op, params, operands)
+        return _scatter(op, params, operands, question)
     return None
+
+
+# ---------------------------------------------------------------- scans
 
 
 def _scan(op: Op, axis: int, operands: Sequence[Operand]) -> Routine | None:
@@ -79,19 +124,38 @@ def _scan(op: Op, axis: int, operands: Sequence[Operand]) -> Routine | None:
         return None
     if source.dtype != target.dtype or axis % len(source.shape) != len(source.shape) - 1:
         return None
+    if not source.is_contiguous:
+        return None
     length = target.shape[-1]
-    rows = 1
-    for n in target.shape[:-1]:
-        rows *= n
     size = target.dtype.itemsize
-    width = 16 // size if length % (16 // size) == 0 and _aligned(operands) == 16 else 1
+    width = 16 // size if min(o.aligned for o in operands) == 16 else 1
+    skewed = "true" if length % width else "false"
     kind = ctype(target.dtype)
     bits = (width * size).bit_length() - 1
-    function = f"nj_scan_rows<{kind}, nj_running_{style}<{kind}>, {width}, {bits}>"
-    return Routine(Start(function, (rows, 1), _BLOCK), (0, 1), (length,))
+    function = f"nj_scan_rows<{kind}, nj_running_{style}<{kind}>, {width}, {bits}, {skewed}>"
+    start = Start(function, (target.size // length, 1), _BLOCK)
+    return Routine((Part(start, (Address(0), Address(1), length)),))
 
 
-def _scatter(op: Op, params: Gather, operands: Sequence[Operand]) -> Routine | None:
+# ---------------------------------------------------------------- additions at indices
+
+# bytes of shared memory for the rows of a block, and how often these have to be added to for that
+# to be worth it
+_SHARED = 2**15
+_OFTEN = 4
+# blocks that a large device runs at once
+_BUSY = 264
+_THREADS = 1024
+_TILE = 512
+# values from which sorting pays; buckets that a tile has at most, and values of a tile for each
+_SORTED = 2**22
+_BUCKETS = 512
+_IN_TILE = 8
+
+
+def _scatter(
+    op: Op, params: Gather, operands: Sequence[Operand], question: Question | None
+) -> Routine | None:
     assert op.reduction is not None
     if op.reduction.style != "sum" or params.dims != (0,) or params.place != 0:
         return None
@@ -99,30 +163,74 @@ def _scatter(op: Op, params: Gather, operands: Sequence[Operand]) -> Routine | N
     dtype = target.dtype
     if dtype.str[1:] not in _ATOMIC or values.dtype != dtype or base.dtype != dtype:
         return None
-    width = 1
-    for n in target.shape[1:]:
-        width *= n
-    count = 1
-    for n in index.shape:
-        count *= n
-    if count == 0:
+    if not target.is_contiguous or not index.is_contiguous or index.size == 0:
         return None
-    blocks = min(up(count * width, _BLOCK), _BLOCKS)
+    rows, width = target.shape[0], target.size // target.shape[0]
+    apart = 0 if values.is_one else 1
+    given = (Address(1), Address(2), apart, index.size, rows)
+    in_block = _SHARED // dtype.itemsize
+    blocks = min(_BUSY, up(index.size, _THREADS * _OFTEN))
+    if width == 1 and rows <= in_block and rows * blocks * _OFTEN <= index.size:
+        return _asking(_private(dtype, rows, blocks, in_block, given), question)
+    buckets = up(rows, in_block)
+    if width == 1 and buckets <= _BUCKETS and index.size >= max(_SORTED, _OFTEN * rows):
+        return _asking(_sorted(dtype, index.size, rows, buckets, given), question)
+    blocks = min(up(index.size * width, _BLOCK), _BLOCKS)
     start = Start(f"nj_scatter_add<{ctype(dtype)}>", (blocks, 1), _BLOCK)
-    return Routine(start, (3, 1, 2), (count, width, target.shape[0]), copies=True)
+    return Routine((Part(start, (Address(3), *given, width)),), copies=True)
 
 
-def _aligned(operands: Sequence[Operand]) -> int:
-    return min(o.aligned for o in operands)
+_Given = tuple[Address | int, ...]
+
+
+def _private(dtype: Any, rows: int, blocks: int, in_block: int, given: _Given) -> Routine:
+    """Blocks that add in shared memory, with as many copies of a row as there is room for."""
+    copies = min(32, power(in_block // rows + 1) // 2)
+    start = Start(f"nj_scatter_private<{ctype(dtype)}, {in_block}>", (blocks, 1), _THREADS)
+    return Routine((Part(start, (Address(3), *given, copies)),), copies=True)
+
+
+def _sorted(dtype: Any, count: int, rows: int, buckets: int, given: _Given) -> Routine:
+    """Values that are sorted before they are added."""
+    items = 14 if dtype.itemsize == 4 else 8
+    bits = (_SHARED // dtype.itemsize).bit_length() - 1
+    tile, room = _TILE * items, power(buckets)
+    tiles = up(count, tile)
+    regions = (tiles * tile * dtype.itemsize, tiles * tile * 2, tiles * (room + 1) * 2)
+    scratch = tuple(Address(k, is_scratch=True) for k in range(len(regions)))
+    kind = ctype(dtype)
+    sort = Start(f"nj_scatter_sort<{kind}, {items}, {bits}, {room}>", (tiles, 1), _TILE)
+    add = Start(f"nj_scatter_buckets<{kind}, {tile}, {bits}, {room}>", (2 * _BUSY, 1), _TILE)
+    parts = Part(sort, (*given, *scratch)), Part(add, (Address(3), rows, tiles, buckets, *scratch))
+    return Routine(parts, regions, copies=True)
+
+
+def _asking(routine: Routine, question: Question | None) -> Routine:
+    """The same, the first part asking the question."""
+    if question is None:
+        return routine
+    reads, *others = routine.parts
+    flag = Address(len(routine.regions), is_scratch=True)
+    name = reads.start.function.replace("nj_scatter", question.kernel)
+    asks = Part(
+        replace(reads.start, function=name), (*reads.parameters, flag, *question.sizes)
+    )
+    begin = Part(Start("nj_scatter_begin", (1, 1), 1), (flag,))
+    regions = (*routine.regions, 4)
+    return Routine((begin, asks, *others), regions, routine.copies, answers=2)
 
 
 def routines_text(plan: Plan) -> str:
     """Mentions what the plan's calls may need, so that the module's prelude has it."""
     found: set[str] = set()
     for step in every_step(plan.steps):
-        if isinstance(step, CallStep) and step.op.reduction is not None:
+        if isinstance(step, CallStep) and isinstance(step.params, Weighing):
+            back = ("nj_attention_gradient_rows", "nj_attention_gradient_keys")
+            found |= set(back) if step.params.backward else {"nj_attention"}
+            found |= {ctype(a.dtype) for a in step.arguments}
+        elif isinstance(step, CallStep) and step.op.reduction is not None:
             if step.op.kind is Kind.SCAN:
                 found |= {"nj_scan_rows", f"nj_running_{step.op.reduction.style}"}
             elif step.op.kind is Kind.SCATTER:
-                found.add("nj_scatter_add")
+                found |= {f"nj_scatter_{way}" for way in ("add", "private", "sort", "buckets", "begin")}
     return "".join(f"// {name}\n" for name in sorted(found))

@@ -126,6 +126,8 @@ def shape_for(n: int, width: int, most: int) -> tuple[int, int] | None:
     """
     each = max(width, min(_FEW, most))
     lanes = power(up(n, each))
+    if 1 < lanes <= 32 and padded(n, lanes // 2, width) < padded(n, lanes, width):
+        lanes //= 2
     if lanes > _GROUPS[-1]:
         lanes = _GROUPS[-1]
     elif lanes > 32:
@@ -134,6 +136,11 @@ def shape_for(n: int, width: int, most: int) -> tuple[int, int] | None:
         lanes //= 2
     items = up(n, lanes * width)
     return (lanes, items) if items * width <= max(most, width) else None
+
+
+def padded(n: int, lanes: int, width: int) -> int:
+    """The elements that these threads have room for when they hold n."""
+    return up(n, lanes * width) * lanes * width
 
 
 def held_loads(kernel: Kernel) -> dict[int, Load]:

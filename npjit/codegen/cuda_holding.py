@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from npjit.codegen.cpp_types import size
 from npjit.codegen.cuda_kernel import CudaPrinter
 from npjit.codegen.cuda_lanes import LanePrinter, Move, levels_of, pack_variable
 from npjit.codegen.cuda_launch import Request, Slot
-from npjit.schedule.kernel import Access, Kernel, Load, Phase
+from npjit.schedule.kernel import Access, Kernel, Load, Phase, Store
 
 
 class HoldingPrinter(CudaPrinter):
@@ -56,10 +57,10 @@ class HoldingPrinter(CudaPrinter):
             printer.print()
             level |= {n: 0 for n, _ in phase.body}
             found.append(printer)
-        mover = LanePrinter(self.values, Phase((), ()), levels_of(self.axes, {}), self.slots)
+        self.mover = LanePrinter(self.values, Phase((), ()), levels_of(self.axes, {}), self.slots)
         for (access, _), pack in names.items():
             dtype = self.kernel.buffers[access.buffer].dtype
-            self.loads.append(mover.move(pack, access, dtype))
+            self.loads.append(self.mover.move(pack, access, dtype))
         return found
 
     def declare_packs(self, moves: Sequence[Move]) -> None:
@@ -73,16 +74,47 @@ class HoldingPrinter(CudaPrinter):
             self.writer.line(declared.replace("[item]", "[ITEMS]"))
 
     def fill_packs(self, moves: Sequence[Move]) -> None:
-        """Load what a thread holds of the row at the outer indices."""
-        w = self.writer
+        """Load what a thread holds of the row at the outer indices. Where packs reach over its
+        ends, what lies there is loaded too, if it is of the array: loads without branches are under
+        way together."""
         if not moves:
             return
+        w = self.writer
+        held = self._beside(moves)
+        if not held:
+            self._fill(moves, "count")
+            return
+        with w.block(f"const auto beside = [&](idx x{self.axes[0]})", "};"):
+            w.line(f"return {' && '.join(held)};")
+        with w.block("if (EDGES == nj_skewed && beside(-skew))"):
+            self._fill(moves, "nj_full()")
+        with w.block("else"):
+            self._fill(moves, "count")
+
+    def _fill(self, moves: Sequence[Move], count: str) -> None:
+        w = self.writer
         w.line("#pragma unroll")
         with w.block("for (i32 item = 0; item < ITEMS; ++item)"):
             self.chunk()
             last = self.axes[-1]
             w.line(f"const idx x{last} = start{last};")
-            w.lines(m.load() for m in moves)
+            w.lines(m.load(count) for m in moves)
+
+    def _beside(self, moves: Sequence[Move]) -> list[str]:
+        """Conditions under which all of the row's packs are of arrays that nothing writes; none
+        where that is not known."""
+        if self.skew_reference() is None:
+            return []
+        written = {i.access.buffer for _, i in self.kernel.instructions() if isinstance(i, Store)}
+        found = []
+        for slot in (self.slots[m.slot] for m in moves):
+            a = slot.access
+            if a.buffer in written or a.gathers or not self.has_rows(slot):
+                return []
+            steps = (s * (self.kernel.axes[axis].extent - 1) for axis, s in a.strides)
+            end = sum(steps, start=a.offset + 1)
+            found.append(f"{self.mover.index(a)} + (n + skew + V - 1) / V * V <= {size(end)}")
+        return list(dict.fromkeys(found))
 
     def skew(self, printer: LanePrinter, reference: Move) -> None:
         """How many elements in front of its row a row's first pack begins, so that packs lie on
@@ -99,15 +131,17 @@ class HoldingPrinter(CudaPrinter):
         registers that work of many items at once takes."""
         w = self.writer
         w.line("const idx chunk = (idx)item * LANES + place;")
+        # packs in front of these are there whatever the skew
+        w.line("const b1 first = item == 0, last = item >= ITEMS - 2;")
         always = "" if not self.repeated else "EDGES == nj_skewed && "
-        w.line(f"if ({always}chunk * V >= n + skew) continue;")
+        w.line(f"if ({always}last && chunk * V >= n + skew) continue;")
         if len(self.axes) == 1:
             start = f"start{self.axes[0]}"
             w.line(f"const idx {start} = chunk * V - skew;")
-            w.line(f"const auto count = nj_lanes_at<EDGES>({start}, n);")
+            w.line(f"const auto count = nj_lanes_at<EDGES>({start}, n, first, last);")
         else:
             self.decode_chunk(self.axes, "chunk", f"({self.extent(self.axes[-1])} / V)")
-            w.line("const auto count = nj_lanes_at<EDGES>(chunk * V, n);")
+            w.line("const auto count = nj_lanes_at<EDGES>(chunk * V, n, first, last);")
 
     def phase(self, number: int, printer: LanePrinter) -> None:
         """A phase whose reductions are the row's."""

@@ -141,7 +141,7 @@ class CudaPrinter:
         self.at_start(axis, [m.load() for m in moves.loads])
         w.line("#pragma unroll")
         with w.block("for (i32 lane = 0; lane < V; ++lane)"):
-            w.line(f"const idx x{axis} = start{axis} + lane;")
+            w.line(f"const idx x{axis} = start{axis} + lane * count.apart;")
             w.lines(before)
             w.lines(printed.levels[innermost])
             w.lines(after)

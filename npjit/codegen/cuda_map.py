@@ -1,7 +1,8 @@
 """Kernels without reductions as CUDA: every thread does V neighbouring items of the last axis.
 
 In: a `Kernel` without inner axes. Out: one function; a thread's accesses are as wide as their
-addresses allow.
+addresses allow. Rows between boundaries are done by another one, where a warp has a row:
+neighbouring threads then touch neighbouring elements, and what a row shares is computed once.
 
     template <class idx, i32 V, u64 A>
     __global__ void __launch_bounds__(128) k0(const f32* mem0, f32* mem1, i64 size0) {
@@ -16,9 +17,12 @@ from contextlib import contextmanager
 
 from npjit.codegen.cpp_phase import Statements
 from npjit.codegen.cuda_kernel import CudaPrinter, merged
-from npjit.codegen.cuda_lanes import LanePrinter, levels_of
+from npjit.codegen.cuda_lanes import LanePrinter, Moves, levels_of
 from npjit.codegen.cuda_launch import Configured, Request, Start, up
 
+# rows that a warp does, as many as must be there that warps are worth it
+_ROWS = 8
+_MANY_ROWS = 4096
 # threads of a block: small ones start and end in the gaps that others leave
 BLOCK = 128
 # lanes that are worth a thread, and the most blocks of a launch; threads step on to further items
@@ -30,6 +34,8 @@ class MapPrinter(CudaPrinter):
     """See the module's docstring."""
 
     block = BLOCK
+    # whether there is a function for rows
+    by_rows = False
 
     def print(self) -> str:
         axes = self.kernel.outer
@@ -38,7 +44,26 @@ class MapPrinter(CudaPrinter):
         printed = printer.print()
         with self.function("", block=str(BLOCK)), open_map(self, printed):
             self.lanes(printed, printer.moves, axes[-1])
+        if len(axes) > 1 and self.slots:
+            self.by_rows = True
+            self._print_rows(printed, printer.moves)
         return str(self.writer)
+
+    def _print_rows(self, printed: Statements, moves: Moves) -> None:
+        w = self.writer
+        *others, last = self.kernel.outer
+        with self.function("_rows", block=str(BLOCK)):
+            self.unpack()
+            w.line(f"const idx rows = {self.items(others)};")
+            w.line(f"const idx n = {self.extent(last)};")
+            w.lines([*printed.levels[-1], *printed.levels[0]])
+            w.line(f"const idx step = (idx)gridDim.x * {BLOCK // 32};")
+            first = f"(idx)blockIdx.x * {BLOCK // 32} + threadIdx.x / 32"
+            with w.block(f"for (idx row = {first}; row < rows; row += step)"):
+                self.decode(others, "row")
+                with w.block(f"for (idx start{last} = threadIdx.x % 32; start{last} < n; start{last} += 32 * V)"):
+                    w.line(f"const nj_apart count{{(i32)nj_size_min(V, (n - start{last} + 31) / 32)}};")
+                    self.lanes(printed, moves, last)
 
     def configure(self, request: Request) -> Configured:
         axes = self.kernel.outer
@@ -46,6 +71,12 @@ class MapPrinter(CudaPrinter):
         width = request.widest(self.slots)
         while width > 1 and (extent < width or not self._pays(request, width)):
             width //= 2
+        rows = request.items(axes[:-1])
+        if width == 1 and self.by_rows and self._suits_warps(request, rows, extent):
+            width, packed = request.widest(self.slots), request.packed(self.slots, axes[-1], 1)
+            name = f"{self.name}_rows<{request.index_type()}, {width}, {packed}>"
+            blocks = up(rows, BLOCK // 32 * _ROWS)
+            return Configured((Start(name, (min(blocks, _BLOCKS), 1), BLOCK),))
         items = request.items(axes[:-1]) * up(extent, width)
         if items == 0:
             return Configured(())
@@ -54,6 +85,12 @@ class MapPrinter(CudaPrinter):
         name = f"{self.name}<{index}, {width}, {packed}>"
         blocks = up(items, BLOCK * max(1, _LANES // width))
         return Configured((Start(name, (min(blocks, _BLOCKS), 1), BLOCK),))
+
+    def _suits_warps(self, request: Request, rows: int, extent: int) -> bool:
+        """Whether there are rows for warps, whose threads would move several elements if rows
+        began on boundaries."""
+        full = 4 * extent >= 3 * 32 * up(extent, 32)
+        return full and rows >= _MANY_ROWS and request.widest(self.slots) > 1
 
     def _pays(self, request: Request, width: int) -> bool:
         """Whether so many lanes a thread make most accesses wide."""

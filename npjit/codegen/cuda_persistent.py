@@ -40,7 +40,8 @@ _UNITS = 132
 _RESIDENT = 512
 _MANY = 640
 _FEW_WORDS = 64
-# threads of the longest row
+# threads of rows that take a block, at least, and of the longest row
+_LEAST = 96
 _LONGEST = 512
 # 32-bit registers of a thread that rows and sums may take, and elements of a row that it may have
 _WORDS = 80
@@ -88,7 +89,7 @@ class PersistentPrinter(HoldingPrinter, JoinedPrinter):
 
     def _print_rows(self, printers: Sequence[LanePrinter]) -> None:
         w = self.writer
-        block = f"LANES > {_SMALL} ? LANES : {_SMALL}"
+        block = f"LANES > 32 ? LANES : {_SMALL}"
         bounds = f"{block}, {self.resident} / ({block})"
         more = ["char* parts", "char* wholes", "u32* counters"]
         with self.function("_rows", ", i32 LANES, i32 ITEMS, i32 EDGES", bounds, more):
@@ -131,7 +132,7 @@ class PersistentPrinter(HoldingPrinter, JoinedPrinter):
     def _counts(self) -> None:
         """Rows and columns, and the groups of a block."""
         w = self.writer
-        w.line(f"const i32 groups = LANES < {_SMALL} ? {_SMALL} / LANES : 1;")
+        w.line(f"const i32 groups = LANES > 32 ? 1 : {_SMALL} / LANES;")
         w.line(f"const idx rows = {self.items(self.kernel.outer)};")
         w.line(f"const idx n = {self.items(self.axes)};")
 
@@ -226,7 +227,7 @@ class PersistentPrinter(HoldingPrinter, JoinedPrinter):
         with self.function("_ends", ", i32 LANES", more=more):
             self.unpack()
             self._counts()
-            w.line(f"const idx block = LANES > {_SMALL} ? LANES : {_SMALL};")
+            w.line(f"const idx block = LANES > 32 ? LANES : {_SMALL};")
             w.line(f"const idx most = {_UNITS} * ({self.resident} / block);")
             w.line("const idx needed = (rows + groups - 1) / groups;")
             w.line("const idx blocks = needed > most ? most : needed < 1 ? 1 : needed;")
@@ -318,7 +319,7 @@ class PersistentPrinter(HoldingPrinter, JoinedPrinter):
 
     def _blocks(self, rows: int, lanes: int) -> tuple[int, int]:
         """Threads of a block, and blocks, as many as run at once if there are rows for them."""
-        block = max(lanes, _SMALL)
+        block = lanes if lanes > 32 else _SMALL
         return block, max(1, min(up(rows, block // lanes), _UNITS * (self.resident // block)))
 
 
@@ -366,8 +367,8 @@ def row_shape(across: Across, n: int, width: int) -> tuple[int, int] | None:
     """Threads of a row of n elements, and packs of a thread; None: no group holds it."""
     each, _ = burden(across)
     lanes = power(up(n, each))
-    # more than a warp is a whole block
-    lanes = max(lanes, _SMALL) if lanes > 32 else lanes
+    if lanes > 32:  # a whole block
+        lanes = max(up(up(n, each), 32) * 32, _LEAST)
     if each < width or lanes > _LONGEST:
         return None
     return lanes, max(1, up(n, lanes * width))

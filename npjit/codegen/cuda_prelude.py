@@ -12,9 +12,9 @@ for those that define the same names:
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 
 from npjit.codegen.prelude import Paragraph, parse, select
+from npjit.codegen.prelude.headers import BRAIN, texts_of
 
 _COMPLEX = frozenset({"cplx", "c64", "c128"})
 _HALF = frozenset({"f16"})
@@ -31,9 +31,14 @@ _HEADERS: tuple[tuple[str, frozenset[str]], ...] = (
     ("reduce.h", frozenset()),
     ("cuda_half.h", _HALF),
     ("half.h", _HALF),
+    ("cuda_half.h", BRAIN),
+    ("half.h", BRAIN),
     ("complex.h", _COMPLEX),
     ("cuda_complex.h", _COMPLEX),
     ("cuda_scan.h", frozenset()),
+    ("cuda_attention.h", frozenset()),
+    ("cuda_attention_gradient.h", frozenset()),
+    ("cuda_scatter.h", frozenset()),
 )
 # behind this header stand the functions of _MATH
 _BEFORE_MATH = "types.h"
@@ -71,14 +76,14 @@ def cuda_prelude(code: str) -> str:
 
 @functools.cache
 def _paragraphs() -> tuple[Paragraph, ...]:
-    read = {name: _read(name, types) for name, types in _HEADERS}
+    read = [(name, _read(name, types)) for name, types in _HEADERS]
     own: dict[frozenset[str], set[str]] = {}
-    for name, found in read.items():
+    for name, found in read:
         if name.startswith("cuda_"):
             for p in found:
                 own.setdefault(p.types, set()).update(p.defines)
     kept: list[Paragraph] = []
-    for name, paragraphs in read.items():
+    for name, paragraphs in read:
         is_device = name.startswith("cuda_")
         kept += [p for p in paragraphs if is_device or not public(p) <= own.get(p.types, set())]
         if name == _BEFORE_MATH:
@@ -108,6 +113,4 @@ def _math() -> list[Paragraph]:
 
 
 def _read(name: str, types: frozenset[str]) -> list[Paragraph]:
-    text = Path(__file__).with_name("prelude").joinpath(name).read_text()
-    _, *paragraphs = text.split("\n\n")
-    return [parse(p.strip("\n"), types) for p in paragraphs]
+    return [parse(text, types) for text in texts_of(name, types)]

@@ -74,9 +74,11 @@ class Terms:
             self.sizes.append(size)
         return var(f"s{self.sizes.index(size)}")
 
-    def buffers_of(self, kernel: Kernel, launch: Launch) -> dict[int, int] | None:
+    def buffers_of(
+        self, kernel: Kernel, launch: Launch, locals_too: bool = False
+    ) -> dict[int, int] | None:
         """The new numbers of a kernel's buffers; None when a place holds two types, or single
-        elements."""
+        elements (those may be `locals_too`)."""
         numbers: dict[int, int] = {}
         places = iter(launch.buffers)
         for i, b in enumerate(kernel.buffers):
@@ -86,7 +88,7 @@ class Terms:
                 self.buffers.append(replace(b, length=self.size(b.length, launch)))
                 continue
             place = next(places)
-            if place.space == "local":
+            if place.space == "local" and not locals_too:
                 return None
             if place not in self.places:
                 self.places.append(place)

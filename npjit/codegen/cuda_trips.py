@@ -18,13 +18,18 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from npjit.codegen.cuda_choices import with_choices
 from npjit.codegen.cuda_kernel import merged
 from npjit.codegen.cuda_lanes import LanePrinter, Move, levels_of
 from npjit.codegen.cuda_map import MapPrinter, open_map
 from npjit.codegen.cuda_terms import JoinedPrinter, Terms, actual, are_known
 from npjit.core.size import Size
-from npjit.schedule.kernel import Axis, Kernel, Load, Phase, Store
+from npjit.schedule.kernel import Access, Axis, Kernel, Load, Phase, Store
 from npjit.schedule.plan import Launch, Loop, Place, Plan, Step, inside, places_in
+
+# trips that are written out, and instructions of all of them for one lane, at most
+_UNROLLED = 8
+_LENGTH = 192
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,7 @@ class TripsPrinter(MapPrinter, JoinedPrinter):
             w.lines(declared.values())
             self.at_start(axes[-1], [m.load() for m in loads])
             self._each_lane(start)
+            w.line(f"#pragma unroll {unrolled(self.kernel.phases[1])}")
             with w.block(f"for (idx trip = 0; trip < s{self.made.trips}; ++trip)"):
                 self._each_lane(trip)
             stored = [m.store() for b, m in carried.items() if b in self.made.stored]
@@ -88,6 +94,11 @@ class TripsPrinter(MapPrinter, JoinedPrinter):
         with w.block("for (i32 lane = 0; lane < V; ++lane)"):
             w.line(f"const idx x{last} = start{last} + lane;")
             w.lines(printer.out.levels[len(self.kernel.outer)])
+
+
+def unrolled(trip: Phase) -> int:
+    """Trips that are written out, so that counting them costs little."""
+    return max(1, min(_UNROLLED, _LENGTH // max(1, len(trip.body))))
 
 
 def with_trips(plan: Plan) -> tuple[Plan, dict[int, Trips]]:
@@ -155,6 +166,8 @@ class _Joiner:
         self.started = started
         self.written: set[int] = set()
         self.parts: list[Phase] = []
+        # what is in memory at these places
+        self.values: dict[Access, int] = {}
         self.extents = [actual(a.extent, launch) for a in first.axes]
         self.outer = first.outer
 
@@ -171,8 +184,19 @@ class _Joiner:
             return False
         self.written |= {numbers[i] for i, b in enumerate(kernel.buffers) if b.role != "in"}
         axes = {a: a for a in range(len(kernel.axes))}
-        self.parts.append(merged(self.terms.phases(kernel, launch, numbers, axes)))
+        if len(self.parts) == self.started:
+            self.values = {}  # a trip finds what the last one left
+        part = merged(self.terms.phases(kernel, launch, numbers, axes, self._known))
+        for number, i in part.body:
+            if isinstance(i, Store):
+                self.values[i.access] = i.value
+            elif isinstance(i, Load) and not i.within:
+                self.values[i.access] = number
+        self.parts.append(part)
         return True
+
+    def _known(self, load: Load) -> int | None:
+        return None if load.within else self.values.get(load.access)
 
     def is_fit(self) -> bool:
         """Whether what is written is touched at the own item alone, and each part in front of the
@@ -209,6 +233,7 @@ class _Joiner:
         start, trip = merged(self.parts[: self.started]), merged(self.parts[self.started :])
         first = {b: self._touching(b)[0] for b in self.written}
         loaded = {b for b, i in first.items() if isinstance(i, Load)}
+        trip = with_choices(start, trip, terms.count)
         begun = {i.access.buffer for i in accessing(start) if isinstance(i, Store)}
         stored = {b for b in self.written if self._is_read(b, elsewhere, nested and b in loaded)}
         kernel = terms.kernel(axes, self.outer, [start, trip], self.written)

@@ -143,6 +143,10 @@ def _size_select(i: int, a: int, b: int) -> int:
     return a if i >= 0 else b
 
 
+def _size_pow2(n: int) -> int:
+    return 1 << min(max(n, 0), 62)
+
+
 def _push(level: Any, count: int, block: Any) -> int:
     """Merge a block's sum like the digit of a binary counter; the new count."""
     k = 0
@@ -185,4 +189,5 @@ _OWN: dict[str, tuple[Callable[..., Any], str]] = {
     "nj_size_min": (_size_min, ""),
     "nj_size_max": (_size_max, ""),
     "nj_size_select": (_size_select, ""),
+    "nj_size_pow2": (_size_pow2, ""),
 }

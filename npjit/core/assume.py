@@ -28,6 +28,7 @@ from npjit.core.size import (
     bounds,
     floordiv,
     linear,
+    pow2,
     resolved,
     smax,
     smin,
@@ -138,9 +139,14 @@ class Assumptions:
         """The least (greatest) value over the ranges of loop indices, as a size without them where
         that is linear.
         """
-        for v in reversed(self.ranges):
+        tried: set[Var] = set()
+        while True:
+            v = next((v for v in self._ranged(size) if v not in tried), None)
+            if v is None:
+                return size
+            tried.add(v)
             coefficient, rest = linear(size, v)
-            if coefficient is None or coefficient == 0:
+            if coefficient is None:
                 continue
             low, high = bounds(coefficient)
             ends = self.ranges[v]
@@ -148,7 +154,11 @@ class Assumptions:
                 size = self.normal(coefficient * ends[0 if least else 1] + rest)
             elif high is not None and high <= 0:
                 size = self.normal(coefficient * ends[1 if least else 0] + rest)
-        return size
+
+    def _ranged(self, size: Size) -> list[Var]:
+        """The variables of a size that have ranges, the innermost first."""
+        found = [v for v in atoms(size) if v in self.ranges]
+        return found if len(found) < 2 else [v for v in reversed(self.ranges) if v in found]
 
     def greatest(self, size: Size) -> Size:
         """A bound from above, without loop indices and computed sizes where one can be found."""
@@ -178,6 +188,8 @@ class Assumptions:
             return coef * (smin(*parts) if atom.name == "min" else smax(*parts))
         if atom.name == "select":
             return coef * smax(*parts[1:])
+        if atom.name == "pow2":
+            return coef * pow2(parts[0])
         if atom.name == "floordiv" and isinstance(atom.args[1], int) and atom.args[1] > 0:
             return coef * floordiv(parts[0], atom.args[1])
         return coef * (parts[1] - 1) if atom.name == "mod" else term

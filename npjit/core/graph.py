@@ -90,6 +90,8 @@ class Block:
     either: dict[Node, type] = field(default_factory=dict)
     # what is known of the open regions (npjit.ops.regions), the outermost first
     regions: list[Any] = field(default_factory=list)
+    # weak references to what has to be made before a region opens that may ask for it
+    unmade: list[Any] = field(default_factory=list)
     # one interning table per open region, the outermost first
     _tables: list[dict[Any, Node]] = field(default_factory=lambda: [{}])
     _outer: list[list[Node]] = field(default_factory=list)

@@ -43,6 +43,7 @@ from typing import Any
 
 import numpy as np
 
+from npjit.core.dtypes import text_of
 from npjit.core.size import Size, Var
 
 
@@ -89,7 +90,7 @@ class Literal:
     @staticmethod
     def of(value: Any, dtype: np.dtype[Any]) -> Literal:
         """The literal of `value` stored as `dtype`."""
-        return Literal(dtype.str, np.asarray(value, dtype).tobytes())
+        return Literal(text_of(dtype), np.asarray(value, dtype).tobytes())
 
     @property
     def value(self) -> Any:
@@ -173,6 +174,8 @@ class Op:
     involution: bool = False
     # the argument's value in the node's element type, and nothing else
     conversion: bool = False
+    # the second argument where the first holds, else the third
+    choice: bool = False
     # of a comparison: its sign, "<" for one, or "in" where the first is an index of the second
     relation: str = ""
     # the value is the product of the arguments to these powers

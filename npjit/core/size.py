@@ -2,7 +2,7 @@
 
 A *size* is a Python int or an `Expr`, a canonical polynomial with integer coefficients over atoms.
 Atoms are `Var` (an input's extent, an int argument, a loop index) and `Fn` (floor division, modulo,
-min, max, select). Equal polynomials are equal objects by value, so sizes can be dictionary keys.
+min, max, select, powers of 2). Equal polynomials are equal objects by value, so sizes can be dictionary keys.
 
     >>> n = var("n", lo=0)
     >>> text(2 * (n + 1) - n)
@@ -37,8 +37,8 @@ class Var:
 
 @dataclass(frozen=True)
 class Fn:
-    """A non-polynomial term: floordiv, mod, min, max (two arguments) or select (i, a, b: a if i >=
-    0 else b).
+    """A non-polynomial term: floordiv, mod, min, max (two arguments), select (i, a, b: a if i >= 0
+    else b) or pow2 (one argument).
     """
 
     name: str
@@ -94,6 +94,8 @@ class Expr:
 
 Size = int | Expr
 Shape = tuple[Size, ...]
+# 2 to this is the greatest power of 2 that is a size
+GREATEST_EXPONENT = 62
 
 
 def _atom_key(atom: Atom) -> str:
@@ -215,6 +217,15 @@ def select(i: Size, a: Size, b: Size) -> Size:
     return _atom(Fn("select", (i, a, b)))
 
 
+def pow2(n: Size) -> Size:
+    """2 ** n; n is assumed to be in 0..GREATEST_EXPONENT."""
+    return 1 << _exponent(n) if isinstance(n, int) else _atom(Fn("pow2", (n,)))
+
+
+def _exponent(n: int) -> int:
+    return min(max(n, 0), GREATEST_EXPONENT)
+
+
 def product(sizes: Iterable[Size]) -> Size:
     """The product; 1 for none."""
     total: Size = 1
@@ -241,16 +252,12 @@ def linear(size: Size, v: Var) -> tuple[Size | None, Size]:
     coefficient: dict[Monomial, int] = {}
     rest: dict[Monomial, int] = {}
     for mono, c in _terms(size):
-        if v not in mono:
-            if any(isinstance(a, Fn) and any(v in atoms(x) for x in a.args) for a in mono):
-                return None, size
-            rest[mono] = c
-            continue
         others = list(mono)
-        others.remove(v)
-        if v in others or any(not isinstance(a, Var) for a in others):
+        if v in mono:
+            others.remove(v)
+        if any(a == v or (isinstance(a, Fn) and v in atoms(Expr((((a,), 1),)))) for a in others):
             return None, size
-        coefficient[tuple(others)] = c
+        (coefficient if v in mono else rest)[tuple(others)] = c
     return _build(coefficient), _build(rest)
 
 
@@ -295,6 +302,9 @@ def _atom_bounds(atom: Atom) -> Interval:
         return most([r[0] for r in ranges], any), most([r[1] for r in ranges], all)
     if atom.name == "select":
         return least([r[0] for r in ranges[1:]], all), most([r[1] for r in ranges[1:]], all)
+    if atom.name == "pow2":
+        low, high = ranges[0]
+        return pow2(low or 0), pow2(GREATEST_EXPONENT if high is None else high)
     (a_lo, a_hi), (b_lo, b_hi) = ranges
     if atom.name == "mod":
         if b_lo is not None and b_lo > 0:
@@ -329,6 +339,7 @@ _BUILDERS: dict[str, Callable[..., Size]] = {
     "min": smin,
     "max": smax,
     "select": select,
+    "pow2": pow2,
 }
 
 

@@ -14,6 +14,7 @@ from npjit.core.size import Size, smax
 from npjit.core.trees import TreeDef, flatten, unflatten
 from npjit.frontend.effects import Watch
 from npjit.frontend.lists import GrowingList, given_item, is_stacked
+from npjit.frontend.resized import Ragged
 from npjit.frontend.rows import Item, item_of, joined_items
 from npjit.frontend.values import (
     UNDEFINED,
@@ -33,6 +34,7 @@ from npjit.ops.cell import Cell
 from npjit.ops.control import COND, results
 from npjit.ops.readings import mark, wider
 from npjit.ops.regions import Inputs, Region, extended, seal
+from npjit.ops.selection import Selected
 from npjit.ops.sharing import ancestors_of, share_cells
 from npjit.ops.tracer import Tracer, as_node
 
@@ -130,6 +132,7 @@ def _side(block: Block, branch: Callable[[], Any], watch: Watch, included: list[
         with Region(block) as region:
             try:
                 leaves, tree = flatten((branch(), watch.parts(included)))
+                leaves = [v.packed() if type(v) is Selected else v for v in leaves]
             except Raised:
                 return Side(region)
             # as they are at the end of the branch: a later look would see the storage outside
@@ -158,22 +161,28 @@ Ends = tuple[Region, list[Node]]
 def _merge(block: Block, condition: Node, first: Side, second: Side) -> list[Any]:
     assert first.leaves is not None and second.leaves is not None
     pairs = list(zip(first.leaves, second.leaves, strict=True))
-    types = [_type(block, x, y) for x, y in pairs]
+    ragged = Ragged(block, pairs)
+    types = [ragged.rooms.get(k) or _type(block, x, y) for k, (x, y) in enumerate(pairs)]
     varying = [k for k, t in enumerate(types) if t is not None]
     written = list(dict.fromkeys([*first.region.written, *second.region.written]))
-    sides: list[Ends] = [
-        (s.region, _reopened(s.region, [(s.nodes[k], types[k]) for k in varying]))
-        for s in (first, second)
-    ]
+    sides: list[Ends] = []
+    for number, side in enumerate((first, second)):
+        with side.region.again():
+            ends = ragged.padded(number, side.nodes)
+            ends = [as_type(block, ends[k], types[k]) for k in varying]
+            sides.append((side.region, ends + ragged.lengths(number)))
     simple = all(_is_simple(s.region) for s in (first, second)) and _are_scalars(types)
     if simple and not written:
         nodes = _selected(block, condition, *sides)
     else:
         nodes = _cond(block, condition, sides, written)
+    ragged.merged(nodes[len(varying) :])
     merged = [x if x is not UNDEFINED else y for x, y in pairs]
-    for k, node in zip(varying, nodes, strict=True):
+    for k, node in zip(varying, nodes, strict=False):
         python = wider(*(python_type_of(block, v) for v in pairs[k]))
         result = traced(block, mark(block, node, python))
+        if k in ragged.rooms:
+            result = ragged.cut(k, result)
         for value in pairs[k]:
             if is_array(value):
                 for c in ancestors_of(value.cell):
@@ -210,13 +219,6 @@ def _same_shapes(block: Block, a: TensorType, b: TensorType) -> bool:
 
 def _are_scalars(types: Sequence[TensorType | None]) -> bool:
     return all(t is None or not t.shape for t in types)
-
-
-def _reopened(region: Region, values: list[tuple[Node | None, Any]]) -> list[Node]:
-    """The values as nodes of their joined types, made inside the region."""
-    block = region.block
-    with region.again():
-        return [as_type(block, node, type_) for node, type_ in values]
 
 
 def _is_simple(region: Region) -> bool:

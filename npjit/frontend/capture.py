@@ -20,7 +20,7 @@ from npjit import _runtime
 from npjit.core.assume import Assumptions, Guard
 from npjit.core.graph import Block, Concrete, Graph, Node, SizeSource, TensorType, Weight
 from npjit.core.op import Kind
-from npjit.core.size import Expr, Size, Var, atoms
+from npjit.core.size import Expr, Size, Var, atoms, text
 from npjit.core.size import var as size_var
 from npjit.frontend.policy import Policy
 from npjit.ops import build, kinds
@@ -128,6 +128,10 @@ class TracedBlock(Block):
                 found = found + n
         return found
 
+    def is_few(self, size: Size) -> bool:
+        """Whether a size is one of a few values of it that have versions of their own."""
+        return self.capture.policy.may_fix(("size", text(size)), self.sizes.actual(size))
+
     def c_ordered(self, node: Node) -> bool:
         """Whether an INPUT node's array is C-contiguous, by the layout that is guarded."""
         if node.params is None:
@@ -228,9 +232,9 @@ class Capture:
         self, value: np.ndarray, number: int, shape: tuple[Size, ...], device: int = ON_CPU
     ) -> Any:
         described = _runtime.describe_array(value)
-        if described is None or value.dtype not in build.KNOWN:
+        known = build.is_known(value.dtype)
+        if described is None or not known:
             self.step(("attr", number, "dtype"), ("is", value.dtype))
-            known = value.dtype in build.KNOWN
             what = "that are not aligned" if known else f"of dtype {value.dtype}"
             raise NotCaptured(f"arrays {what} are not compiled", passing=known)
         dtype_num, ndim, _, layout = described

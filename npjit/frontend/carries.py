@@ -10,12 +10,14 @@ the body is traced again until they stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from npjit.core.assume import Unknown
 from npjit.core.graph import Block, Node, TensorType, Weight
 from npjit.core.size import Size, atoms
+from npjit.frontend.resized import Resizing, Written
 from npjit.frontend.values import (
     UNDEFINED,
     NotStaged,
@@ -66,11 +68,14 @@ class Attempt:
 
 
 class Carries:
-    """See the module's docstring. `stopped`: the loop may end before its last trip."""
+    """See the module's docstring. `stopped`: the loop may end before its last trip; `is_own`:
+    whether an array before it has no other name.
+    """
 
-    def __init__(self, block: Block, stopped: bool) -> None:
+    def __init__(self, block: Block, stopped: bool, is_own: Callable[[Tracer], bool]) -> None:
         self.block = block
         self.stopped = stopped
+        self.is_own = is_own
         # the leaves before the loop
         self.leaves: Sequence[Any] = ()
         self.found: dict[int, Carry] = {}
@@ -106,6 +111,7 @@ class Carries:
 
     def classify(self, attempt: Attempt, counter: Any, certain: bool) -> bool:
         """Update `carries` from what an attempt showed; whether it has to be repeated."""
+        self._require_shapes(attempt)
         changed = False
         for k, (before, after) in enumerate(zip(attempt.entry, attempt.leaves, strict=True)):
             known = self.found.get(k)
@@ -117,6 +123,27 @@ class Carries:
                 changed = True
         self._refuse_aliases(attempt)
         return changed
+
+    def _require_shapes(self, attempt: Attempt) -> None:
+        """Resizing for arrays that end a trip in another shape than they were in."""
+        pairs = enumerate(zip(self.leaves, attempt.leaves, strict=True))
+        others = [x for x in self.leaves if is_array(x)]
+        ends = {
+            k: after
+            for k, (initial, after) in pairs
+            if is_array(initial) and is_array(after) and not any(same(after, x) for x in others)
+            if self._is_resized(type_of(self.block, initial), type_of(self.block, after))
+        }
+        if ends:
+            raise Resizing(ends)
+
+    def _is_resized(self, a: TensorType, b: TensorType) -> bool:
+        if a.dtype != b.dtype or len(a.shape) != len(b.shape):
+            return False
+        try:
+            return not self._same_array(a, b)
+        except Unknown:
+            return True
 
     def _carry(
         self, k: int, known: Carry | None, before: Any, after: Any, counter: Any, certain: bool
@@ -237,11 +264,14 @@ class Carries:
                 continue
             initial, after = self.leaves[k], attempt.leaves[k]
             if is_array(initial) and initial.cell in finals:
-                raise NotStaged("an array is both written and bound anew in a loop")
+                if k in attempt.params:
+                    raise NotStaged("an array is both written and bound anew in a loop")
+                if not self.is_own(initial):
+                    raise Written
             inner = attempt.entry[k]
             written = k in attempt.params and inner.cell._node is not attempt.params[k]
-            if written and is_array(initial):
-                raise NotStaged("an array is both written and bound anew in a loop")
+            if written and is_array(initial) and not self.is_own(initial):
+                raise Written
             if is_array(after) and not (is_array(inner) and after.cell is inner.cell):
                 fresh_cells.append(after.cell)
                 if ancestors_of(after.cell).intersection(self._others(attempt, k)):

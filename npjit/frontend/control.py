@@ -16,19 +16,25 @@ from npjit.core.graph import TensorType
 from npjit.core.size import mod
 from npjit.frontend.branches import Raised, scalar_condition, trace_branches
 from npjit.frontend.carries import Permuted
+from npjit.frontend.effects import Watch
 from npjit.frontend.items import Generated, Items, items_of
 from npjit.frontend.lists import GrowingList
 from npjit.frontend.loops import Stager
-from npjit.frontend.values import UNDEFINED, NotStaged, is_number
+from npjit.frontend.resized import Resizing, Written
+from npjit.frontend.values import UNDEFINED, NotStaged, is_number, truth_of
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
 from npjit.ops.readings import TwoReadings
 from npjit.ops.symint import SymInt, wrap
 from npjit.ops.tracer import Tracer, where_called
 
-# loops of at most so many trips unroll; loops that cannot be staged unroll up to the second number
+# loops of at most so many trips unroll; those whose arrays change their shape up to the second
+# number, loops that cannot be staged up to the third
 SHORT = 4
+RESIZED = 16
 LONGEST = 256
+
+_NOT_BOUND = "a local variable is used before it is bound"
 
 
 class Control:
@@ -52,6 +58,7 @@ class Control:
     ) -> Any:
         """if condition: state = then(*state) else: state = other(*state)"""
         del names
+        condition = truth_of(condition)
         if not self._is_traced(condition):
             return then(*state) if condition else other(*state)
         return self._traced(condition, lambda: then(*state), lambda: other(*state))
@@ -68,6 +75,7 @@ class Control:
 
     def choose(self, condition: Any, a: Callable[[], Any], b: Callable[[], Any]) -> Any:
         """a() if condition else b()"""
+        condition = truth_of(condition)
         if not self._is_traced(condition):
             return a() if condition else b()
         return self._traced(condition, a, b)
@@ -86,9 +94,14 @@ class Control:
 
     def not_(self, value: Any) -> Any:
         """not value"""
+        value = truth_of(value)
         if not self._is_traced(value):
             return not value
         return self._traced(value, lambda: False, lambda: True)
+
+    def truth(self, value: Any) -> Any:
+        """An operand of a condition, as far as it decides."""
+        return truth_of(value)
 
     def listed(
         self,
@@ -204,8 +217,16 @@ class Control:
     def bound(self, value: Any) -> Any:
         """The value of a name that is only given another name."""
         if value is UNDEFINED:
-            message = "a local variable is used before it is bound"
-            self.raise_(lambda: UnboundLocalError(message))
+            self.raise_(lambda: UnboundLocalError(_NOT_BOUND))
+        return value
+
+    def given(self, value: Any, flag: Any) -> Any:
+        """The value of a name that is bound where the flag says so."""
+        if self._is_traced(flag):
+            node = scalar_condition(self.block, flag)
+            self.block.add(kinds.CHECK, (node,), "UnboundLocalError", node.type)
+        elif not flag:
+            self.raise_(lambda: UnboundLocalError(_NOT_BOUND))
         return value
 
     def raise_(self, error: Callable[[], Any]) -> None:
@@ -251,17 +272,18 @@ class Control:
         self, items: Items, body: Callable[..., Any], state: Any, stops: Any, certain: bool
     ) -> Any:
         spoiled = self.capture.spoiled
+        is_short = isinstance(items.trips, int) and items.trips <= RESIZED
+        stager = Stager(self.block, state, stops, [body])
+        stager.resizes = not is_short
         try:
-            return Stager(self.block, state, stops, [body]).for_loop(
-                items.trips, items.get, body, certain
-            )
+            return stager.for_loop(items.trips, items.get, body, certain)
         except Permuted:
             return self._by_period(items, body, state, stops)
-        except TwoReadings as e:
+        except (TwoReadings, Written) as e:
             self.capture.spoiled = spoiled
-            if certain and not stops:
-                return self._behind_first(items, body, state)
-            reason = e.reason
+            if certain and not (is_short and type(e) is Written):
+                return self._behind_first(items, body, state, stops)
+            reason = str(e)
         except NotStaged as e:
             reason = str(e)
         except NotCaptured as e:
@@ -277,9 +299,17 @@ class Control:
             )
         return self._unrolled(_each(items, trips), body, state, stops)
 
-    def _behind_first(self, items: Items, body: Callable[..., Any], state: Any) -> Any:
-        """The first trip by itself: behind it a number that was Python's is NumPy's."""
+    def _behind_first(
+        self, items: Items, body: Callable[..., Any], state: Any, stops: Sequence[int]
+    ) -> Any:
+        """The first trip by itself: behind it a number that was Python's is NumPy's, and an array
+        that was bound before the loop is the loop's own."""
+        since = len(self.block.nodes)
         state = body(items.get(0), *state)
+        if any(self._is_traced(state[k]) for k in stops):
+            raise NotCaptured("a loop whose first trip may be its last", where_called())
+        if any(state[k] for k in stops):
+            return state
         rest = items.rest()
         try:
             more = self.block.sizes.decide_le(1, rest.trips)
@@ -288,7 +318,12 @@ class Control:
         else:
             if not more:
                 return state
-        return Stager(self.block, state, (), [body]).for_loop(rest.trips, rest.get, body, more)
+        stager = Stager(self.block, state, stops, [body], since)
+        stager.resizes = True
+        try:
+            return stager.for_loop(rest.trips, rest.get, body, more)
+        except NotStaged as e:
+            raise NotCaptured(f"a loop that cannot be staged: {e}", where_called()) from None
 
     def _by_period(self, items: Items, body: Callable[..., Any], state: Any, stops: Any) -> Any:
         """Arrays that change places every trip: two trips at a time, the odd one after them."""
@@ -350,6 +385,33 @@ class Control:
             raise NotStaged("several traced ways out of an unrolled loop")
         return self._unrolled(items[1:], body, body(items[0](), *state), stops)
 
+    def _staged_while(self, test: Any, body: Any, state: Any, stops: Any) -> Any:
+        stager = Stager(self.block, state, stops, [test, body])
+        try:
+            return stager.while_loop(test, body)
+        except Resizing as e:
+            if e.is_given(self.block) and self._answer(test, state) is not None:
+                raise  # a loop over extents: Python takes it
+        stager = Stager(self.block, state, stops, [test, body])
+        stager.resizes = True
+        return stager.while_loop(test, body)
+
+    def _staged_behind(self, test: Any, body: Any, state: Any, stops: Any) -> Any:
+        """The rest of a loop, some trips of which may have run by themselves."""
+        try:
+            return self._staged_while(test, body, state, stops)
+        except NotStaged as e:
+            raise NotCaptured(f"a while loop that cannot be staged: {e}", where_called()) from None
+
+    def _answer(self, test: Callable[..., Any], state: tuple[Any, ...]) -> bool | None:
+        """Whether a loop goes on; None when only the running code knows. Nothing has changed."""
+        watch = Watch([test, *state])
+        try:
+            answer = truth_of(test(*state))
+            return None if self._is_traced(answer) else bool(answer)
+        finally:
+            watch.restore()
+
     def while_loop(
         self,
         test: Callable[..., Any],
@@ -362,9 +424,12 @@ class Control:
         del names
         reason = "it does not depend on traced values"
         if not self.block.eager:
+            if self._answer(test, state) is False:
+                test(*state)
+                return state
             spoiled = self.capture.spoiled
             try:
-                return Stager(self.block, state, stops, [test, body]).while_loop(test, body)
+                return self._staged_while(test, body, state, stops)
             except NotStaged as e:
                 reason = str(e)
             except NotCaptured as e:
@@ -375,10 +440,9 @@ class Control:
                 raise NotCaptured(f"a while loop that cannot be staged: {reason}", where_called())
             if any(state[k] for k in stops):
                 return state
-            answer = test(*state)
-            if self._is_traced(answer):
-                raise NotCaptured(f"a while loop that cannot be staged: {reason}", where_called())
-            if not answer:
+            if not self.block.eager and self._answer(test, state) is None:
+                return self._staged_behind(test, body, state, stops)
+            if not test(*state):
                 return state
             state = body(*state)
         raise NotCaptured(

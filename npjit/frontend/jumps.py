@@ -18,6 +18,7 @@ import ast
 import itertools
 from dataclasses import dataclass, field
 
+CONTROL = "_nj"
 RESULT = "_nj_ret"
 DONE = "_nj_done"
 
@@ -56,7 +57,7 @@ def structure(body: list[ast.stmt]) -> list[ast.stmt]:
     """The body of a function, ending in one `return _nj_ret`."""
     structurer = _Structurer()
     block = structurer.block([*body, *_located(ast.Return(ast.Constant(None)), body[-1])], None)
-    head = _assign(DONE, ast.Constant(False), body[0])
+    head = assign(DONE, ast.Constant(False), body[0])
     tail = ast.copy_location(ast.Return(_name(RESULT)), body[-1])
     return [head, *block.body, tail]
 
@@ -84,14 +85,14 @@ class _Structurer:
     def _jump(self, s: ast.stmt, loop: _Loop | None) -> _Block | None:
         if isinstance(s, ast.Return):
             value = s.value if s.value is not None else ast.Constant(None)
-            made = [_assign(RESULT, value, s), _assign(DONE, ast.Constant(True), s)]
+            made = [assign(RESULT, value, s), assign(DONE, ast.Constant(True), s)]
             return _Block(made, {DONE})
         if isinstance(s, ast.Break):
             assert loop is not None
-            return _Block([_assign(loop.broken, ast.Constant(True), s)], {loop.broken})
+            return _Block([assign(loop.broken, ast.Constant(True), s)], {loop.broken})
         if isinstance(s, ast.Continue):
             assert loop is not None
-            return _Block([_assign(loop.skipped, ast.Constant(True), s)], {loop.skipped})
+            return _Block([assign(loop.skipped, ast.Constant(True), s)], {loop.skipped})
         if isinstance(s, ast.Raise):
             return _Block([s])
         return None
@@ -138,12 +139,12 @@ class _Structurer:
         loop = _Loop(next(self.numbers))
         inner = self.block(s.body, loop)
         if loop.skipped in inner.flags:
-            inner.body.insert(0, _assign(loop.skipped, ast.Constant(False), s))
+            inner.body.insert(0, assign(loop.skipped, ast.Constant(False), s))
         stops = [f for f in (loop.broken, DONE) if f in inner.flags]
         s.body = inner.body
         orelse, s.orelse = s.orelse, []
         s.stops = stops  # type: ignore[union-attr]
-        made: list[ast.stmt] = [_assign(loop.broken, ast.Constant(False), s), s]
+        made: list[ast.stmt] = [assign(loop.broken, ast.Constant(False), s), s]
         if loop.broken not in inner.flags:
             made.pop(0)
         if orelse:
@@ -187,7 +188,8 @@ def _if(
     return [ast.copy_location(made, where)]
 
 
-def _assign(name: str, value: ast.expr, where: ast.stmt) -> ast.stmt:
+def assign(name: str, value: ast.expr, where: ast.stmt) -> ast.stmt:
+    """`name = value` at a statement's place."""
     made = ast.Assign([ast.Name(name, ast.Store())], value)
     return ast.fix_missing_locations(ast.copy_location(made, where))
 

@@ -23,6 +23,7 @@ from npjit.ops import build, kinds
 from npjit.ops.errors import NeverCaptured, NotCaptured, name_of
 from npjit.ops.namespace import traced_namespace
 from npjit.ops.operands import has_traced
+from npjit.ops.ranges import grid
 from npjit.ops.tracer import Tracer, as_node, fresh, guarded, is_traced
 
 if TYPE_CHECKING:
@@ -91,7 +92,9 @@ def _numpy_value(outside: Outside, value: Any) -> Any:
         return _array_function(outside.capture.block, value)
     if isinstance(value, type):
         return value if issubclass(value, (np.generic, *_PURE_CLASSES)) else None
-    if isinstance(value, _INDEXING) or getattr(value, "__name__", "") in _PURE_FUNCTIONS:
+    if isinstance(value, _INDEXING):
+        return Subscripted(outside.capture.block, value)
+    if getattr(value, "__name__", "") in _PURE_FUNCTIONS:
         return value
     is_function = callable(value) and not isinstance(value, np.ndarray)
     return UnknownCall(outside, value) if is_function else None
@@ -115,6 +118,21 @@ class UnknownCall:
         raise NeverCaptured(f"a call to {name!r}, unknown to npjit")
 
 
+class Subscripted:
+    """np.r_, np.mgrid and their like, which are called by subscripts."""
+
+    def __init__(self, block: Any, original: Any) -> None:
+        self.block = block
+        self.original = original
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        is_grid = self.original in (np.mgrid, np.ogrid) and all(type(p) is slice for p in parts)
+        if is_grid and has_traced([v for p in parts for v in (p.start, p.stop, p.step)]):
+            return guarded(grid, self.block, key, self.original is np.ogrid)
+        return _held(self.block, self.original[key])
+
+
 def _array_function(block: Any, function: Any) -> Callable[..., Any]:
     """A NumPy function: traced when a traced value stands anywhere in its arguments, else called
     now.
@@ -135,7 +153,7 @@ def _array_function(block: Any, function: Any) -> Callable[..., Any]:
 
 def _held(block: Any, value: Any) -> Any:
     """A result of plain NumPy: arrays in it become storage of the trace, as if made there."""
-    if type(value) is np.ndarray and value.dtype in build.KNOWN:
+    if type(value) is np.ndarray and build.is_known(value.dtype):
         return fresh(block, build.weigh(block, as_node(block, value), Weight.ARRAY))
     if type(value) in (tuple, list):
         return type(value)(_held(block, v) for v in value)

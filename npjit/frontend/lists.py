@@ -136,6 +136,28 @@ class GrowingList(ListOfRows):
         for value in list(values):
             self.append(value)
 
+    def pop(self, *index: Any) -> Any:
+        if self.rows is None:
+            return super().pop(*index)
+        if index not in ((), (-1,)):
+            raise NotCaptured("list.pop of an item that is not the last one")
+        last = self._position(-1)
+        value = self.read(last)
+        self.length = wrap(self.block, last)
+        return value
+
+    def __delitem__(self, key: Any) -> None:
+        if self.rows is None:
+            super().__delitem__(key)
+        elif type(key) is int and key == -1:
+            self.pop()
+        else:
+            raise NotCaptured("del of an item of a list that grows in a loop")
+
+    def truth(self) -> Any:
+        """Whether there are items."""
+        return self.length if self.rows is not None else super().__len__() > 0
+
     def __iadd__(self, values: Any) -> Any:
         self.extend(values)
         return self
@@ -258,8 +280,8 @@ def _plain(name: str) -> Callable[..., Any]:
 
 
 _OTHERS = """
-__delitem__ __add__ __imul__ __mul__ __rmul__ __contains__ __eq__ __ne__ __lt__ __le__
-__gt__ __ge__ __reversed__ insert pop remove sort reverse copy index count
+__add__ __imul__ __mul__ __rmul__ __contains__ __eq__ __ne__ __lt__ __le__
+__gt__ __ge__ __reversed__ insert remove sort reverse copy index count
 """
 for _name in _OTHERS.split():
     setattr(GrowingList, _name, _plain(_name))
@@ -281,12 +303,12 @@ def given_item(block: Block, target: GrowingList, known: Sequence[Any]) -> Item:
         assert target.item is not None
         return target.item
     held = list(target)
-    if len(held) < len(known) or not _are_same(held[: len(known)], list(known)):
-        raise NotStaged("a container grows or shrinks in a loop")
-    added = held[len(known) :]
-    for value in added:
+    kept = 0
+    while kept < min(len(held), len(known)) and held[kept] is known[kept]:
+        kept += 1
+    for value in held[kept:]:
         require_own(block, value)
-    return item_of(block, added)
+    return item_of(block, held[kept:] or known)
 
 
 def require_own(block: Block, value: Any) -> None:

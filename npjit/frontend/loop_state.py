@@ -20,11 +20,12 @@ from npjit.core.trees import flatten, unflatten
 from npjit.frontend.branches import Raised
 from npjit.frontend.effects import Watch
 from npjit.frontend.lists import GrowingList, given_item, is_stacked
+from npjit.frontend.resized import LEAST_ROOM, ResizedArrays, Resizing, Roomier
 from npjit.frontend.rows import Item, item_of
 from npjit.frontend.values import NotStaged, is_array
-
-# a list that a `while` fills has room for so many items more than the arguments have elements
-LEAST_ROOM = 1024
+from npjit.ops.selection import Selected
+from npjit.ops.sharing import family_of
+from npjit.ops.tracer import Tracer
 
 
 class Included(Exception):
@@ -46,10 +47,16 @@ class Grown(Exception):
 
 
 class LoopState:
-    """See the module's docstring. `codes` are the functions that the loop runs."""
+    """See the module's docstring. `codes` are the functions that the loop runs; `since` is the
+    number of the first node of a trip that has just run by itself.
+    """
 
-    def __init__(self, block: Block, state: Sequence[Any], codes: Sequence[Any]) -> None:
+    def __init__(
+        self, block: Block, state: Sequence[Any], codes: Sequence[Any], since: int | None = None
+    ) -> None:
         self.block = block
+        state = [v.packed() if type(v) is Selected else v for v in state]
+        self.made = frozenset(() if since is None else block.nodes[since:])
         self.watch = Watch([*codes, *state])
         self.watch.require_visible()
         # objects that the body changes: what they hold is part of the state
@@ -62,6 +69,8 @@ class LoopState:
         # variables of the loops around
         self._outer = set(block.sizes.ranges)
         self.names = list(state)
+        # arrays that change their shape
+        self.resized = ResizedArrays(block)
         self.leaves, self.tree = flatten((self.names, ()))
 
     def leaf_of(self, k: int) -> int:
@@ -74,14 +83,36 @@ class LoopState:
         leaves, tree = flatten((list(out), parts))
         if tree != self.tree:
             raise NotStaged("a container changes its structure in a loop")
-        return leaves
+        leaves = [v.packed() if type(v) is Selected else v for v in leaves]
+        return self.resized.stored(leaves, entry, self.is_own)
+
+    def is_own(self, array: Tracer) -> bool:
+        """Whether an array before the loop has no other name than the one in the state: the trip
+        that has just run has made it."""
+        if array.cell.origin not in self.made:
+            return False
+        family = family_of(array.cell)
+        held = flatten([self.names, self.watch.before])[0]
+        return sum(is_array(v) and bool(family & family_of(v.cell)) for v in held) == 1
+
+    def resize(self, found: Resizing, trips: Size | None) -> None:
+        """Have arrays that change their shape lie in buffers."""
+        self.resized.add(self.leaves, found.ends, trips)
+        self.include([])
+
+    def widen(self, wanted: Roomier) -> None:
+        """Give arrays that grow the room they need."""
+        if self._is_inner(wanted.room):
+            raise NotStaged("an array grows by an extent that is not known before the loop")
+        self.resized.widen(wanted)
+        self.include([])
 
     def call(
         self, code: Callable[[list[Any]], Any], entry: list[Any], is_body: bool = False
     ) -> tuple[Any, Any]:
         """What some code gives for these leaves, and what the objects hold then."""
         watch = self.watch
-        state, parts = unflatten(self.tree, entry)
+        state, parts = unflatten(self.tree, self.resized.shown(entry))
         watch.put(self.included, self.keys, parts)
         try:
             try:
@@ -170,10 +201,15 @@ class LoopState:
         """Make what these objects hold part of the state."""
         self.included += numbers
         self.keys = self.watch.keys(self.included)
-        self.leaves, self.tree = flatten((self.names, self.watch.parts(self.included)))
+        leaves, self.tree = flatten((self.names, self.watch.parts(self.included)))
+        self.leaves = self.resized.entry(leaves)
 
-    def filled(self, leaves: list[Any], carried: Sequence[int], trips: Size | None) -> list[Any]:
+    def filled(
+        self, leaves: list[Any], carried: Sequence[int], trips: Size | None, certain: bool
+    ) -> list[Any]:
         """The names after the loop; the objects hold what these leaves say."""
+        leaves = self.resized.left(leaves, certain)
+        carried = [k for k in carried if k < len(leaves)]
         self._guard_items([leaves[k] for k in carried if is_array(leaves[k])])
         names, parts = unflatten(self.tree, leaves)
         self.watch.put(self.included, self.keys, parts)

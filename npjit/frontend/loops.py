@@ -15,10 +15,11 @@ import numpy as np
 
 from npjit.core.control import Loop, While
 from npjit.core.graph import Block, Graph, Node, TensorType
-from npjit.core.size import Expr, Size, Var, atoms, substitute
+from npjit.core.size import Expr, Size, Var, atoms, smax, substitute
 from npjit.frontend.branches import owned_version, scalar_condition
 from npjit.frontend.carries import Attempt, Carries
 from npjit.frontend.loop_state import Grown, Included, LoopState
+from npjit.frontend.resized import Resizing, Roomier
 from npjit.frontend.values import (
     UNDEFINED,
     NotStaged,
@@ -26,6 +27,7 @@ from npjit.frontend.values import (
     is_array,
     python_type_of,
     traced,
+    truth_of,
     type_of,
 )
 from npjit.ops import build
@@ -41,15 +43,24 @@ ATTEMPTS = 8
 
 
 class Stager:
-    """Traces one loop; `trips` is None for a while loop."""
+    """Traces one loop; `trips` is None for a while loop. `resizes`: arrays may change their shape
+    from trip to trip.
+    """
+
+    resizes = False
 
     def __init__(
-        self, block: Block, state: Sequence[Any], stops: Sequence[int], codes: Sequence[Any]
+        self,
+        block: Block,
+        state: Sequence[Any],
+        stops: Sequence[int],
+        codes: Sequence[Any],
+        since: int | None = None,
     ) -> None:
         self.block = block
-        self.state = LoopState(block, state, codes)
+        self.state = LoopState(block, state, codes, since)
         self.stops = [self.state.leaf_of(k) for k in stops]
-        self.carries = Carries(block, bool(stops))
+        self.carries = Carries(block, bool(stops), self.state.is_own)
 
     # ------------------------------------------------------------ for
 
@@ -71,7 +82,9 @@ class Stager:
         def run(state: list[Any]) -> Any:
             return body(item(wrap(block, counter)), *state)
 
-        attempt = self._settle(run, counter, certain, trips)
+        # an empty range has as many trips as none, however far its ends are apart
+        count = trips if certain or block.sizes.le(0, trips) is True else smax(0, trips)
+        attempt = self._settle(run, counter, certain, count)
         graph, inputs = self._sealed(attempt)
         order = self.carries.order()
         stops = tuple(order.index(k) for k in self.stops if k in order)
@@ -87,7 +100,7 @@ class Stager:
             )
             block.add(CHECK, (some,), "a loop without a trip", some.type)
         node = block.add(LOOP, (*inputs.outer, *binds), loop, kind)
-        return self._after(attempt, node, inputs, index, trips, certain)
+        return self._after(attempt, node, inputs, index, count, certain)
 
     # ------------------------------------------------------------ while
 
@@ -103,7 +116,7 @@ class Stager:
         with Region(block) as region:
             params = {k: region.parameter(self.carries.type_of(k)) for k in order}
             entry = self._entry(params, None)
-            answer = self.state.call(lambda state: test(*state), entry)[0]
+            answer = self.state.call(lambda state: truth_of(test(*state)), entry)[0]
             if type(answer) is Tracer:
                 condition = scalar_condition(block, answer)
             elif answer is True and any(k in order for k in self.stops):
@@ -123,10 +136,12 @@ class Stager:
         loop = While(tested, extended(graph, inputs), len(order), stops)
         certain = self._shows_first_trip()
         if certain:
-            answer = self.state.call(lambda state: test(*state), self.state.leaves)[0]
+            answer = self.state.call(lambda state: truth_of(test(*state)), self.state.leaves)[0]
             if type(answer) is Tracer:
                 some = scalar_condition(block, answer)
                 block.add(CHECK, (some,), "a loop without a trip", some.type)
+            elif not answer:
+                raise NotStaged("a loop without a trip")
         node = block.add(WHILE, inputs.outer, loop, TensorType((), build.BOOL))
         return self._after(attempt, node, inputs, None, None, certain)
 
@@ -135,6 +150,8 @@ class Stager:
         numbers there go into further arithmetic, which gives the same values."""
         if self.block.depth:
             return False
+        if self.state.resized.arrays:
+            return True
         for k, carry in self.carries.found.items():
             initial = self.state.leaves[k]
             if is_array(initial):
@@ -159,12 +176,25 @@ class Stager:
                 self.state.require_room(trips)
             except Included as e:
                 self.state.include(e.numbers)
+                if self.state.resized.arrays:
+                    self.carries.found.clear()  # the lengths are behind all others
                 continue
             except Grown as e:
                 self.state.stack(e, trips)
                 continue
+            except Roomier as e:
+                self.state.widen(e)
+                self.carries.found.clear()
+                continue
             self.carries.leaves = self.state.leaves
-            changed = self.carries.classify(attempt, counter, certain)
+            try:
+                changed = self.carries.classify(attempt, counter, certain)
+            except Resizing as e:
+                if not self.resizes:
+                    raise
+                self.state.resize(e, trips)
+                self.carries.found.clear()
+                continue
             changed |= self.carries.narrow(attempt, certain)
             if not changed:
                 return attempt
@@ -264,4 +294,4 @@ class Stager:
                 assert index is not None
                 last = substitute(size_of(attempt.leaves[k]), {index: trips - 1})
                 state[k] = wrap(block, last)
-        return self.state.filled(state, list(self.carries.found), trips)
+        return self.state.filled(state, list(self.carries.found), trips, certain)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from npjit.frontend.jumps import CONTROL
 from npjit.frontend.library import is_library
-from npjit.frontend.rewrite import CONTROL
 from npjit.ops.errors import NotCaptured
 
 if TYPE_CHECKING:

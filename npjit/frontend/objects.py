@@ -74,16 +74,19 @@ class ObjectProxy(TracedObject):
 
     def _npjit_get(self, name: str) -> Any:
         if not hasattr(self._npjit_value, name):
-            raise NotCaptured(f"the slot .{name} is not set", passing=True)
+            self._npjit_outside.capture.step(self._npjit_fetch(name), ("absent",))
+            raise AttributeError(name)
         value = getattr(self._npjit_value, name)
         return self._npjit_outside.read(value, self._npjit_fetch(name))
 
-    def _npjit_note_absence(self) -> None:
-        """Guard the names that the object has: one that is missing may come."""
+    def _npjit_note_absence(self, name: str) -> None:
+        """Guard that this name is missing: by those that the object has, which asks for nothing."""
         own = getattr(self._npjit_value, "__dict__", None)
-        if type(own) is not dict:
-            raise NotCaptured("an attribute that is not set", passing=True)
-        self._npjit_outside.capture.step(self._npjit_fetch("__dict__"), ("dict", dict, tuple(own)))
+        step = self._npjit_outside.capture.step
+        if type(own) is dict:
+            step(self._npjit_fetch("__dict__"), ("dict", dict, tuple(own)))
+        else:
+            step(self._npjit_fetch(name), ("absent",))
 
     def __setattr__(self, name: str, value: Any) -> None:
         # `self.w += x` updates the array in place, then stores the same object again
@@ -122,7 +125,7 @@ class MadeObject(TracedObject):
     def _npjit_get(self, name: str) -> Any:
         return self._npjit_own[name]
 
-    def _npjit_note_absence(self) -> None:
+    def _npjit_note_absence(self, name: str) -> None:
         """What the trace makes is the same in every call."""
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -169,6 +172,8 @@ def _is_function(found: Any) -> bool:
 def _attribute(obj: Any, name: str) -> Any:
     """obj.name by Python's rules."""
     cls = obj._npjit_class
+    if _is_function(_in_class(cls, "__getattribute__")):
+        raise NotCaptured(f"__getattribute__ of a {cls.__name__} object")
     found = _in_class(cls, name)
     if isinstance(found, property):
         return _property(obj, name, found)
@@ -180,9 +185,12 @@ def _attribute(obj: Any, name: str) -> Any:
         return obj._npjit_get(name)
     if found is not None or any(name in vars(b) for b in cls.__mro__):
         return _from_class(obj, name, found)
-    if hasattr(cls, "__getattr__"):
-        raise NotCaptured(f"__getattr__ of a {cls.__name__} object")
-    obj._npjit_note_absence()
+    is_asked = hasattr(cls, "__getattr__")
+    if is_asked and cls.__dictoffset__ == 0:
+        raise NotCaptured(f"__getattr__ of a {cls.__name__} object without a __dict__")
+    obj._npjit_note_absence(name)
+    if is_asked:
+        return _special(obj, "__getattr__")(name)
     raise AttributeError(f"'{cls.__name__}' object has no attribute '{name}'")
 
 

@@ -15,7 +15,7 @@ from math import prod
 
 from npjit.core.graph import Graph, sizes_in
 from npjit.core.op import Kind
-from npjit.core.size import Expr, Fn, Size, Var, atoms, var
+from npjit.core.size import Expr, Fn, Size, Var, atoms, pow2, var
 from npjit.frontend.capture import Capture
 from npjit.ops.errors import NotCaptured
 
@@ -24,6 +24,8 @@ _LIMIT = 2**63 - 1
 _LONGEST = 2**48
 # NumPy refuses arrays of more bytes than an int64 counts
 _MOST_ELEMENTS = 2**60
+# what is left of 64 bits beside this power of 2 is for its factors
+_MOST_EXPONENT = 24
 
 
 def bound_sizes(capture: Capture, graph: Graph) -> bool:
@@ -36,9 +38,11 @@ def bound_sizes(capture: Capture, graph: Graph) -> bool:
             continue
         weight = sum(abs(c) for _, c in size.terms)
         limit = int((_LIMIT // 2 / weight) ** (1 / max(_degree(size), 1)))
+        exponents = _exponents(size)
         for v in atoms(size):
-            _bound(capture, v, limit)
-            greatest[v] = min(limit, greatest.get(v, limit))
+            most = _MOST_EXPONENT if v in exponents else limit
+            _bound(capture, v, most)
+            greatest[v] = min(most, greatest.get(v, most))
         if _magnitude(capture, size, greatest) > _LIMIT:
             raise NotCaptured("an int expression that may leave 64 bits", passing=True)
     return len(sizes.guards) > before
@@ -53,6 +57,16 @@ def _degree(size: Size) -> int:
 
 def _atom_degree(atom: Var | Fn) -> int:
     return 1 if isinstance(atom, Var) else max(_degree(a) for a in atom.args)
+
+
+def _exponents(size: Size) -> set[Var]:
+    """The variables that powers of 2 depend on."""
+    found: set[Var] = set()
+    for mono, _ in size.terms if isinstance(size, Expr) else ():
+        for a in mono:
+            if isinstance(a, Fn):
+                found |= set().union(*map(atoms if a.name == "pow2" else _exponents, a.args))
+    return found
 
 
 def _bound(capture: Capture, v: Var, limit: int) -> None:
@@ -116,6 +130,8 @@ def _atom_magnitude(capture: Capture, atom: Var | Fn, greatest: dict[Var, int]) 
     parts = [_magnitude(capture, a, greatest) for a in atom.args]
     if atom.name == "floordiv":
         return parts[0]
+    if atom.name == "pow2":
+        return int(pow2(parts[0]))
     if atom.name == "mod":
         return parts[1]
     return max(parts[-2:])

@@ -15,7 +15,7 @@ from typing import Any
 
 # extents up to this stay literal on first sight: loops over coordinates, taps and channels unroll
 LITERAL_EXTENT = 16
-# how many values of one float may each get a version of their own, where Python branches on it
+# how many values of one number may each get a version of their own, where Python branches on it
 MOST_VALUES = 4
 
 

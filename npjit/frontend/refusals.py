@@ -74,7 +74,7 @@ def _dotted(before: list[dis.Instruction]) -> tuple[str, ...] | None:
         if instruction.opname == "LOAD_CONST" and not names:
             return None
         names.insert(0, str(instruction.argval))
-        if instruction.opname == "LOAD_GLOBAL":
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_DEREF"):
             return tuple(names)
         if instruction.opname != "LOAD_ATTR":
             break
@@ -85,8 +85,7 @@ def _has_identity(function: types.FunctionType, names: tuple[str, ...]) -> bool:
     """Whether the traced form of what is named is one object, as the thing itself is."""
     if not names:
         return False
-    scope: Any = function.__globals__
-    value = scope.get(names[0], getattr(function, "__builtins__", {}).get(names[0]))
+    value = _named(function, names[0])
     for name in names[1:]:
         if not isinstance(value, (types.ModuleType, enum.EnumMeta)):
             return False
@@ -96,6 +95,15 @@ def _has_identity(function: types.FunctionType, names: tuple[str, ...]) -> bool:
         return value is np.ndarray or value not in STAND_INS
     plain = (type(None), bool, enum.Enum, types.FunctionType, types.BuiltinFunctionType)
     return isinstance(value, plain) or type(value) is object
+
+
+def _named(function: types.FunctionType, name: str) -> Any:
+    """What a variable of the function around, a global or a builtin is now; the guards of the read
+    see to it that it stays."""
+    if name in function.__code__.co_freevars:
+        cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
+        return getattr(cell, "cell_contents", None)
+    return function.__globals__.get(name, getattr(function, "__builtins__", {}).get(name))
 
 
 def _instructions(code: types.CodeType) -> Iterator[tuple[dis.Instruction, str]]:

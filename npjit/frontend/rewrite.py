@@ -22,7 +22,7 @@ import itertools
 import types
 from typing import Any
 
-from npjit.frontend.jumps import RESULT, Unstageable, structure
+from npjit.frontend.jumps import CONTROL, RESULT, Unstageable, structure
 from npjit.frontend.liveness import (
     NONE,
     Names,
@@ -32,9 +32,9 @@ from npjit.frontend.liveness import (
     live_before,
     live_in,
 )
+from npjit.frontend.named import move_named
 from npjit.frontend.source import compile_function, function_tree
-
-CONTROL = "_nj"
+from npjit.frontend.unbound import flag_unbound
 
 
 @functools.lru_cache(maxsize=1024)
@@ -43,9 +43,13 @@ def staged_code(code: types.CodeType) -> types.CodeType | None:
     leave alone.
     """
     tree = function_tree(code)
-    if tree is None or not _has_control(tree):
+    if tree is None:
         return None
     node = copy.deepcopy(tree)
+    if isinstance(node, ast.FunctionDef):
+        move_named(node)
+    if not _has_control(node):
+        return None
     try:
         if isinstance(node, ast.FunctionDef):
             _rewrite_function(node)
@@ -85,12 +89,17 @@ def _has_control(tree: ast.AST) -> bool:
     )
 
 
+# methods of lists that grow in loops
+_CHANGES = ("append", "extend", "pop")
+
+
 def _rewrite_function(node: ast.FunctionDef) -> None:
     """Stage one function in place, nested functions first."""
     for s in ast.walk(node):
         if isinstance(s, ast.FunctionDef) and s is not node and s.decorator_list:
             raise Unstageable("a decorated nested function")
     parameters = _parameters(node.args)
+    flag_unbound(node, parameters)
     body = structure(node.body)
     stager = _Stager(captured(body), _appended(node))
     made, needed = stager.block(body, NONE)
@@ -102,7 +111,7 @@ def _appended(node: ast.FunctionDef) -> Names:
     found = set()
     for n in ast.walk(node):
         if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute):
-            owner = n.func.value if n.func.attr in ("append", "extend") else None
+            owner = n.func.value if n.func.attr in _CHANGES else None
         else:
             owner = n.value if isinstance(n, ast.Subscript) else None
         if isinstance(owner, ast.Name):
@@ -180,6 +189,14 @@ class _Stager:
         visited: ast.expr = self.expressions.visit(e)
         return visited
 
+    def _tested(self, e: ast.expr) -> ast.expr:
+        """A condition: of its operands only the truth counts, also of lists."""
+        if isinstance(e, ast.BoolOp):
+            for k, value in enumerate(e.values):
+                if isinstance(value, ast.Name):
+                    e.values[k] = _at(_call("truth", [value]), value)
+        return self._visit(e)
+
     def _compound(self, s: ast.stmt, after: Names) -> tuple[list[ast.stmt], Names]:
         """with and try stay; the blocks inside are staged. Anything may be needed by a handler."""
         everything = after | bound([s])
@@ -206,7 +223,7 @@ class _Stager:
         other = self._function(f"_nj_else_{number}", state, s.orelse, after, s)
         call = _call(
             "branch",
-            [self._visit(s.test), _load(then.name), _load(other.name), *_state(state)],
+            [self._tested(s.test), _load(then.name), _load(other.name), *_state(state)],
         )
         return [then, other, _receive(state, call, s)], frozenset(state)
 
@@ -236,7 +253,7 @@ class _Stager:
         return [*functions, _receive(state, call, s)], frozenset(state)
 
     def _test(self, name: str, state: tuple[str, ...], s: ast.While) -> ast.FunctionDef:
-        return _define(name, state, [ast.Return(self._visit(s.test))], s)
+        return _define(name, state, [ast.Return(self._tested(s.test))], s)
 
     def _function(
         self,

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from npjit.core.assume import Unknown
 from npjit.core.graph import Block, Node, TensorType, Weight
 from npjit.ops import build
 from npjit.ops.readings import PythonType, python_type, rule_entry_of
 from npjit.ops.symint import SymInt
-from npjit.ops.tracer import Tracer, as_node, fresh
+from npjit.ops.tracer import Tracer, as_node, fresh, weak_number
 
 
 class NotStaged(Exception):
@@ -65,6 +66,18 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, (_NUMBERS, np.generic)):
         return np.asarray(a).tobytes() == np.asarray(b).tobytes() if a is not None else True
     return isinstance(a, (str, bytes, np.dtype)) and bool(a == b)
+
+
+def truth_of(condition: Any) -> Any:
+    """A condition; one on an int, or on the length of a list, that only the running code knows as
+    a traced one."""
+    condition = condition.truth() if hasattr(type(condition), "truth") else condition
+    if type(condition) is not SymInt:
+        return condition
+    try:
+        return bool(condition)
+    except Unknown:
+        return weak_number(condition) != 0
 
 
 def is_number(value: Any) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 
 from npjit.core import view as views
 from npjit.core.assume import Unknown
+from npjit.core.dtypes import is_brain
 from npjit.core.graph import Block, Node, TensorType, Weight
 from npjit.core.op import Kind, Literal, Op
 from npjit.core.size import Shape, Size, product
@@ -31,9 +32,14 @@ BOOL = np.dtype(np.bool_)
 KNOWN = frozenset(np.dtype(c) for c in "?bBhHiIqQefdFD") | {np.dtype("l"), np.dtype("L")}
 
 
+def is_known(dtype: DType) -> bool:
+    """Whether compiled code has the element type, in some order of bytes."""
+    return dtype in KNOWN or is_brain(dtype)
+
+
 def require_known(dtype: DType) -> DType:
     """The dtype in native order, or NotCaptured."""
-    if dtype not in KNOWN or not dtype.isnative:
+    if not is_known(dtype) or not dtype.isnative:
         raise NotCaptured(f"arrays of dtype {dtype} are not compiled")
     return dtype
 
@@ -113,6 +119,7 @@ def is_empty(block: Block, count: Size) -> bool:
         sides = [weigh(block, size_node(block, s), Weight.SCALAR) for s in (count, 0)]
         ok = ufunc(block, kinds.UFUNCS[np.not_equal], np.not_equal, sides)
         block.add(kinds.CHECK, (ok,), "ValueError: no elements", ok.type)
+        block.sizes.facts.append(count - 1)
         return False
 
 

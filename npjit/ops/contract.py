@@ -4,7 +4,7 @@ labels.
     contract(block, a, b, "ij", "jk", "ik", dtype)      # the matrix product
 
 What has nothing to sum, or no label of its own on either side, is an elementwise product and a sum,
-which fuse; the rest is one CONTRACT node. float16 is computed in float32.
+which fuse; the rest is one CONTRACT node. Types of 16 bits are computed in float32.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from npjit.core import view as views
+from npjit.core.dtypes import accumulator_of, kind_of
 from npjit.core.graph import Block, Node, TensorType, Weight
 from npjit.core.size import Size
 from npjit.ops import build
@@ -32,7 +33,7 @@ from npjit.ops.operands import (
     listed_axes,
     result,
 )
-from npjit.ops.reduce import ANY, HALF, SINGLE, SUM
+from npjit.ops.reduce import ANY, SUM
 from npjit.ops.tracer import Tracer, fresh
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -89,7 +90,7 @@ def _reduce_alone(block: Block, node: Node, labels: str, others: str, out: str) 
 
 def contract(block: Block, a: Node, b: Node, la: str, lb: str, out: str, dtype: DType) -> Node:
     """sum over the labels that `out` lacks of a * b; no label repeats within an operand."""
-    wide = SINGLE if dtype == HALF else dtype
+    wide = accumulator_of(dtype)
     a, b = (build.cast(block, build.cast(block, n, dtype), wide) for n in (a, b))
     a, b, la, lb = _agree(block, a, b, la, lb)
     a, la = _reduce_alone(block, a, la, lb, out)
@@ -115,7 +116,7 @@ def _product_and_sum(
 
 def _from_zero(block: Block, node: Node) -> Node:
     """NumPy's products accumulate from 0.0, so that none is -0.0."""
-    if node.dtype.kind not in "fc":
+    if kind_of(node.dtype) not in "fc":
         return node
     return build.ufunc(block, UFUNCS[np.add], np.add, [node, build.constant(block, 0, node.dtype)])
 

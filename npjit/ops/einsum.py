@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from npjit.core import view as views
+from npjit.core.dtypes import accumulator_of
 from npjit.core.graph import Block
 from npjit.ops import build
 from npjit.ops.contract import LETTERS, arrange, contract, sum_out
 from npjit.ops.errors import NotCaptured
 from npjit.ops.kinds import function
 from npjit.ops.operands import as_array, common_dtype, deliver, dtype_of, find_block, result
-from npjit.ops.reduce import HALF, SINGLE
 from npjit.ops.tracer import Tracer
 
 
@@ -117,7 +117,7 @@ def _single(block: Block, array: Tracer, labels: str, out: str, dtype: Any) -> T
     if not summed and dtype == array.dtype:
         order = [labels.index(x) for x in out]
         return array.through(views.transpose(array.raw_shape, order))
-    wide = SINGLE if dtype == HALF else dtype
+    wide = accumulator_of(dtype)
     node = build.cast(block, build.cast(block, array.node, dtype), wide)
     node = sum_out(block, node, summed)
     kept = "".join(x for x in labels if x in out)

@@ -16,7 +16,7 @@ from npjit.ops.operands import as_array, as_tracer, find_block, result
 from npjit.ops.readings import rule_entry
 from npjit.ops.sharing import Part, share_unwritten
 from npjit.ops.symint import SymInt
-from npjit.ops.tracer import Tracer, as_node, fresh
+from npjit.ops.tracer import Tracer, as_node, fresh, weak_number
 from npjit.ops.ufunc_calls import call_row
 
 # ---------------------------------------------------------------- powers
@@ -35,7 +35,7 @@ def _loop_arguments(ufunc: np.ufunc, *values: Any) -> tuple[Block, list[Node], n
 def _power(ufunc: np.ufunc, a: Any, b: Any) -> Tracer:
     """A known exponent takes a cheaper row, as in NumPy; an integer one must not be negative."""
     if type(b) is SymInt:
-        b = b.concrete()
+        b = _exponent(a, b)
     block, (base, exponent), out = _loop_arguments(ufunc, a, b)
     known = constant_value(exponent) if not exponent.shape else None
     if out.kind in "iu" and (known is None or known < 0):
@@ -48,6 +48,16 @@ def _power(ufunc: np.ufunc, a: Any, b: Any) -> Tracer:
     if ufunc is np.power and out.kind == "f" and base.shape and not exponent.shape:
         return _with_root(fresh(block, base), fresh(block, exponent), powers)
     return powers
+
+
+def _exponent(base: Any, exponent: SymInt) -> Any:
+    """An int as the exponent of an array: for a few values of it the cheaper rows are worth a
+    version each."""
+    is_few = getattr(exponent.block, "is_few", None)
+    has_axes = type(base) is Tracer and base.raw_shape
+    if has_axes and exponent.is_given and (is_few is None or is_few(exponent.size)):
+        return exponent.concrete()
+    return weak_number(exponent)
 
 
 def _with_root(base: Tracer, exponent: Tracer, powers: Tracer) -> Tracer:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from npjit.core.dtypes import c_name, kind_of
 from npjit.core.op import Kind, Op
 from npjit.ops.elementwise_arithmetic import by_kind
-from npjit.ops.kinds import c_name, elementwise, row
+from npjit.ops.kinds import elementwise, row
 
 # ---------------------------------------------------------------- comparisons
 
@@ -111,12 +112,13 @@ elementwise(
     name="select",
     complex_c=("nj_select({0}, {1r}, {2r})", "nj_select({0}, {1i}, {2i})"),
     vjp=_select_vjp,
+    choice=True,
 )
 
 
 def _convert(node: Any, array: Any) -> Any:
     with np.errstate(all="ignore"):
-        value = array.real if array.dtype.kind == "c" and node.dtype.kind in "fiu" else array
+        value = array.real if array.dtype.kind == "c" and kind_of(node.dtype) in "fiu" else array
         return np.asarray(value).astype(node.dtype)
 
 

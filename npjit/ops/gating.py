@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from npjit.core.dtypes import c_name
 from npjit.core.graph import Node
 from npjit.core.op import Kind
 from npjit.ops import build, kinds
@@ -23,7 +24,7 @@ from npjit.ops.tracer import Tracer, fresh
 
 
 def _gate_text(params: Any, args: Any, result: np.dtype[Any]) -> str:
-    return f"nj_select(nj_cast<b1>({{0}}), {{1}}, nj_cast<{kinds.c_name(result)}>(0))"
+    return f"nj_select(nj_cast<b1>({{0}}), {{1}}, nj_cast<{c_name(result)}>(0))"
 
 
 def _gate_planes(params: Any, args: Any, result: np.dtype[Any]) -> tuple[str, str]:

@@ -119,18 +119,29 @@ def _check_index(block: Block, node: Node, n: Size) -> None:
 def normalise_slice(block: Block, s: slice, n: Size) -> Cut:
     """A slice of an axis of extent n as start, step and length."""
     sizes = block.sizes
-    step = 1 if s.step is None else sizes.specialise(size_of(_integer(s.step)))
+    step = 1 if s.step is None else _step(block, size_of(_integer(s.step)))
     if step == 0:
         raise ValueError("slice step cannot be zero")
-    low, high = (0, n) if step > 0 else (-1, n - 1)
-    start = (low if step > 0 else high) if s.start is None else _bound(block, s.start, n, low, high)
-    stop = (high if step > 0 else low) if s.stop is None else _bound(block, s.stop, n, low, high)
-    span = stop - start if step > 0 else start - stop
-    length = floordiv(span + (abs(step) - 1), abs(step))
+    forward = not isinstance(step, int) or step > 0
+    low, high = (0, n) if forward else (-1, n - 1)
+    start = (low if forward else high) if s.start is None else _bound(block, s.start, n, low, high)
+    stop = (high if forward else low) if s.stop is None else _bound(block, s.stop, n, low, high)
+    span, stride = (stop - start, step) if forward else (start - stop, -step)
+    length = floordiv(span + (stride - 1), stride)
     try:
         return Cut(start, step, length) if sizes.decide_le(1, span) else Cut(0, 1, 0)
     except Unknown:
         return Cut(start, step, length if sizes.le(0, span) else smax(length, 0))
+
+
+def _step(block: Block, step: Size) -> Size:
+    """A slice's step; one that differs from trip to trip of a loop has to be positive."""
+    try:
+        return block.sizes.specialise(step)
+    except Unknown:
+        if not block.sizes.decide_le(1, step):
+            raise
+        return step
 
 
 def _bound(block: Block, value: Any, n: Size, low: Size, high: Size) -> Size:

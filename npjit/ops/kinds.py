@@ -29,11 +29,6 @@ SETTERS: dict[str, Callable[..., Any]] = {}
 Vjp = Callable[..., Any]
 
 
-def c_name(dtype: np.dtype[Any]) -> str:
-    """The name of a dtype in C texts: b1, i8 ... u64, f16, f32, f64, c64, c128."""
-    return "b1" if dtype.kind == "b" else f"{dtype.kind}{dtype.itemsize * 8}"
-
-
 def row(op: Op) -> Op:
     """Enter an op in the table."""
     assert op.name not in ROWS, f"two rows named {op.name}"
@@ -54,6 +49,7 @@ def elementwise(
     neutral: tuple[tuple[int, float], ...] = (),
     involution: bool = False,
     conversion: bool = False,
+    choice: bool = False,
     relation: str = "",
     powers: tuple[float, ...] = (),
 ) -> Op:
@@ -78,6 +74,7 @@ def elementwise(
             neutral=neutral,
             involution=involution,
             conversion=conversion,
+            choice=choice,
             relation=relation,
             powers=powers,
         )

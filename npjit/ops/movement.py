@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from npjit.core import view as views
+from npjit.core.assume import Unknown
 from npjit.core.graph import Block, Weight
+from npjit.core.layout import contiguous_strides
 from npjit.core.op import Kind
 from npjit.core.size import Shape, Size, floordiv, product
 from npjit.core.view import Cut, View
@@ -53,6 +55,7 @@ def _extent(n: Any) -> Size:
 def complete_shape(block: Block, old: Shape, new: Shape) -> Shape:
     """`new` with its -1 worked out; ValueError when the counts differ."""
     total = product(old)
+    new = tuple(_told_from_open(block, n) for n in new)
     open_axes = [i for i, n in enumerate(new) if n == -1]
     if len(open_axes) > 1:
         raise ValueError("can only specify one unknown dimension")
@@ -66,6 +69,14 @@ def complete_shape(block: Block, old: Shape, new: Shape) -> Shape:
     if not sizes.decide_eq(product(new), total):
         raise ValueError(f"cannot reshape array of shape {old} into shape {new}")
     return new
+
+
+def _told_from_open(block: Block, n: Size) -> Size:
+    """An extent; a symbolic one is guarded to be none of the negative ones, or to stay that."""
+    try:
+        return n if isinstance(n, int) or block.sizes.decide_le(0, n) else block.sizes.specialise(n)
+    except Unknown:
+        return n
 
 
 def reshape_array(array: Tracer, shape: Shape) -> Tracer:
@@ -117,9 +128,17 @@ def set_shape(array: Tracer, shape: Any) -> None:
     if own.argument or own.is_outside:
         raise NotCaptured("a store into .shape of an array older than this")
     made = reshape(array, shape)
-    if root_of(made.cell) is not own:
+    if root_of(made.cell) is not own and not _is_packed(array):
         raise NotCaptured("a store into .shape of an array that is not contiguous")
     array.cell, array.window = made.cell, made.window
+
+
+def _is_packed(array: Tracer) -> bool:
+    """Whether a view surely is C-contiguous."""
+    view = array.window
+    if view is None or not is_c_ordered(array.block, root_of(array.cell).origin):
+        return False
+    return view.strides(contiguous_strides(view.base))[1] == contiguous_strides(view.shape)
 
 
 @function(np.ravel, "ravel")

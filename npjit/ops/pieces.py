@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from npjit.core import view as views
+from npjit.core.graph import Block
 from npjit.core.size import Size, floordiv
 from npjit.core.view import Cut
+from npjit.ops import build
+from npjit.ops.create import filled
 from npjit.ops.errors import NotCaptured
-from npjit.ops.indexing import normalise_index
+from npjit.ops.indexing import is_position, normalise_index
 from npjit.ops.kinds import function
 from npjit.ops.movement import cut, part, ravel, swapaxes
 from npjit.ops.operands import (
@@ -155,14 +158,53 @@ if hasattr(np, "unstack"):
 
 @function(np.delete)
 def delete(arr: Any, obj: Any, axis: Any = None) -> Tracer:
-    """np.delete of one element."""
-    array = as_array(find_block(arr), arr)
-    if axis is None:
-        array, axis = ravel(array), 0
-    if not is_int(obj):
-        raise NotCaptured("np.delete of more than one element")
-    place = one_axis(axis, array.ndim)
+    """np.delete of one element, of a slice, or of those that an array names."""
+    array, place = _along(find_block(arr, obj), arr, axis)
     n = array.raw_shape[place]
+    if not _is_place(obj):
+        kept = filled(array.block, True, (n,), build.BOOL)
+        kept[obj] = False
+        return array[(*[slice(None)] * place, kept)]  # type: ignore[no-any-return]
     at = normalise_index(array.block, obj, n)
     kept = [part(array, place, 0, at), part(array, place, at + 1, n - at - 1)]
     return np.concatenate(kept, axis=place)
+
+
+@function(np.insert)
+def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tracer:
+    """np.insert at one place."""
+    block = find_block(arr, obj, values)
+    array, place = _along(block, arr, axis)
+    n = array.raw_shape[place]
+    if not _is_place(obj):
+        raise NotCaptured("np.insert at more than one place")
+    new = as_array(block, values)
+    if new.ndim > array.ndim:
+        raise NotCaptured("np.insert of more axes than there are")
+    new = new[(*[None] * (array.ndim - new.ndim), ...)].astype(array.dtype)
+    new = np.moveaxis(new, 0, place)
+    shape = list(array.raw_shape)
+    shape[place] = new.raw_shape[place]
+    if is_int(obj):
+        behind = obj if obj >= 0 else obj + wrap(block, n)
+    else:
+        behind = np.where(obj < 0, obj + wrap(block, n), obj)[()]
+    at = normalise_index(block, behind, n + 1)
+    pieces = [
+        part(array, place, 0, at),
+        np.broadcast_to(new, tuple(wrap(block, s) for s in shape)),
+        part(array, place, at, n - at),
+    ]
+    return np.concatenate(pieces, axis=place)
+
+
+def _along(block: Block, values: Any, axis: Any) -> tuple[Tracer, int]:
+    """An array and one of its axes; without an axis, all elements in a row."""
+    array = as_array(block, values)
+    if axis is None:
+        return ravel(array), 0
+    return array, one_axis(axis, array.ndim)
+
+
+def _is_place(value: Any) -> bool:
+    return is_int(value) or (type(value) is Tracer and is_position(value))

@@ -45,14 +45,23 @@ def arithmetic(block: Block, ufunc: np.ufunc, x: Node, y: Node) -> Node:
     if ufunc is np.right_shift:
         require(call(np.greater_equal, y, build.constant(block, 0, build.INT64)))
         return call(ufunc, x, y)
-    if ufunc is np.left_shift and y.op.kind is Kind.CONST and 0 <= y.params.value < 62:
-        factor = build.constant(block, 1 << int(y.params.value), build.INT64)
+    if ufunc is np.left_shift:
+        require(call(np.greater_equal, y, build.constant(block, 0, build.INT64)))
+        require(call(np.less, y, build.constant(block, 62, build.INT64)))
+        factor = call(ufunc, build.constant(block, 1, build.INT64), y)
         return arithmetic(block, np.multiply, x, factor)
     if ufunc is np.power and y.op.kind is Kind.CONST and 1 <= y.params.value <= 4:
         result = x
         for _ in range(int(y.params.value) - 1):
             result = arithmetic(block, np.multiply, result, x)
         return result
+    if ufunc is np.power:
+        # of a negative exponent Python makes a float
+        require(call(np.greater_equal, y, build.constant(block, 0, build.INT64)))
+        floats = [build.cast(block, n, build.FLOAT64) for n in (x, y)]
+        size = call(np.absolute, call(np.power, *floats))
+        require(call(np.less, size, build.constant(block, _SAFE_PRODUCT, build.FLOAT64)))
+        return call(np.power, x, y)
     raise NotCaptured(f"Python's {ufunc.__name__} on traced ints")
 
 

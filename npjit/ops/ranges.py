@@ -53,6 +53,19 @@ def _bounds(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, An
     return 0 if start is None else start, given["stop"], 1 if step is None else step
 
 
+def grid(block: Block, key: Any, is_open: bool) -> Any:
+    """np.mgrid[key] and, open, np.ogrid[key], where ints say how far the slices go."""
+    slices = key if isinstance(key, tuple) else (key,)
+    ends = [(0 if s.start is None else s.start, s.stop, s.step or 1) for s in slices]
+    if not all(is_int(v) for three in ends for v in three):
+        raise NotCaptured("np.mgrid of traced numbers")
+    lines = [arange(block, *three) for three in ends]
+    if not isinstance(key, tuple):
+        return lines[0]
+    axes = np.meshgrid(*lines, indexing="ij", sparse=is_open)
+    return tuple(axes) if is_open else np.stack(axes)
+
+
 def _int_range(block: Block, start: Size, stop: Size, step: Any, dtype: Any) -> Tracer:
     by = step.concrete() if type(step) is SymInt else step
     if by == 0:

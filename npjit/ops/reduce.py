@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from npjit.core import view as views
+from npjit.core.dtypes import accumulator_of
 from npjit.core.graph import Block, Node
 from npjit.core.op import Op
 from npjit.core.size import Shape, product
@@ -24,7 +25,6 @@ from npjit.ops.operands import as_array, deliver, dtype_of, find_block, is_set, 
 from npjit.ops.symint import wrap
 from npjit.ops.tracer import Tracer, as_node
 
-HALF = np.dtype(np.float16)
 SINGLE = np.dtype(np.float32)
 
 # ---------------------------------------------------------------- rows
@@ -131,12 +131,12 @@ def _accumulate(
     initial: Any,
     where: Any,
 ) -> Any:
-    """sum and prod: NumPy's accumulator dtype; float16 accumulates in float32."""
+    """sum and prod: NumPy's accumulator dtype; 16 bits accumulate in float32."""
     block = find_block(a, out, where, initial)
     node = as_array(block, a).node
     axes = _axes(axis, len(node.shape))
     wanted = dtype_of(dtype) or ufunc.resolve_dtypes((None, node.dtype, None), reduction=True)[0]
-    accumulator = SINGLE if wanted == HALF else wanted
+    accumulator = accumulator_of(wanted)
     value = build.cast(block, build.cast(block, node, wanted), accumulator)
     assert op.reduction is not None
     value = _masked(block, value, where, op.reduction.identity)
@@ -156,7 +156,7 @@ def _finish(block: Block, value: Node, ufunc: np.ufunc, initial: Any, out: Any) 
 
 
 def _require_elements(block: Block, node: Node, axes: tuple[int, ...], message: str) -> None:
-    if block.sizes.decide_eq(product(node.shape[a] for a in axes), 0):
+    if build.is_empty(block, product(node.shape[a] for a in axes)):
         raise ValueError(message)
 
 

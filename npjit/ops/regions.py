@@ -33,9 +33,16 @@ class Region:
         self.entered: dict[Cell, tuple[Node, Node, bool, int]] = {}
         self.finals: dict[Cell, Node] = {}
         self._binds: dict[Any, Node] = {}
+        self._facts = 0
 
     def __enter__(self) -> Region:
+        for made in self.block.unmade:
+            value = made()
+            if value is not None:
+                value.prepare()
+        self.block.unmade.clear()
         self._binds = dict(self.block.binds)
+        self._facts = len(self.block.sizes.facts)
         self.block.open_region()
         self.block.regions.append(self)
         return self
@@ -44,6 +51,7 @@ class Region:
         self.block.regions.pop()
         self.nodes = self.block.close_region()
         self.block.binds = self._binds
+        del self.block.sizes.facts[self._facts :]
         for cell, (param, node, owned, level) in self.entered.items():
             if cell._node is not param:
                 self.finals[cell] = cell._node

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from npjit.core.dtypes import c_name
 from npjit.core.graph import TensorType
 from npjit.core.op import Kind, Op, Reduction
 from npjit.ops import build
 from npjit.ops.create import counting
 from npjit.ops.errors import NotCaptured
 from npjit.ops.gathering import put
-from npjit.ops.kinds import c_name, function, row
+from npjit.ops.kinds import function, row
 from npjit.ops.movement import ravel
 from npjit.ops.operands import as_array, deliver, dtype_of, find_block, one_axis
 from npjit.ops.putting import along_axis

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from npjit.core.dtypes import c_name
 from npjit.core.op import Gather, Kind, Op, Reduction
-from npjit.ops.kinds import c_name, row
+from npjit.ops.kinds import row
 
 DType = np.dtype[Any]
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -50,7 +51,7 @@ class Selected(NDArrayOperatorsMixin):
 
     # Tracers leave operations with selections to the selection
     takes_over = True
-    __slots__ = ("array", "axis", "line", "mask", "whole")
+    __slots__ = ("__weakref__", "array", "axis", "line", "mask", "place", "spare", "whole")
 
     def __init__(
         self,
@@ -68,6 +69,10 @@ class Selected(NDArrayOperatorsMixin):
         self.line = line
         # the elements, once they are packed
         self.array: Tracer | None = None
+        # where this was made, and the packed elements made there for the regions inside
+        self.place = _innermost(block)
+        self.spare: Tracer | None = None
+        block.unmade.append(ref(self))
 
     @property
     def __class__(self) -> type:  # type: ignore[override]
@@ -101,16 +106,30 @@ class Selected(NDArrayOperatorsMixin):
 
     def packed(self) -> Tracer:
         """The elements as an array, which this object is from now on."""
-        if self.array is None and self.line is not None and self.axis is not None:
-            block, shape = self.block, self.mask.shape
-            inner, extent = (
-                wrap(block, n) for n in (product(shape[self.axis + 1 :]), shape[self.axis])
-            )
-            places = self.line.packed() // inner
-            self.array = places % extent if self.axis else places
-        elif self.array is None:
-            self.array = _pack(self.block, self.whole.node, self.mask)
+        if self.array is None:
+            self.array = self.spare if self.spare is not None else self._packed()
         return self.array
+
+    def _packed(self) -> Tracer:
+        if self.line is None or self.axis is None:
+            return _pack(self.block, self.whole.node, self.mask)
+        block, shape = self.block, self.mask.shape
+        inner, extent = (
+            wrap(block, n) for n in (product(shape[self.axis + 1 :]), shape[self.axis])
+        )
+        places = self.line.packed() // inner
+        return places % extent if self.axis else places
+
+    def prepare(self) -> None:
+        """Pack the elements where this was made: a region inside may ask for them, whose nodes do
+        not outlive it."""
+        if self.array is None and self.is_here:
+            self.spare = self._packed()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this was made in the innermost region."""
+        return self.place is _innermost(self.block)
 
     # ------------------------------------------------------------ operations
 
@@ -118,7 +137,8 @@ class Selected(NDArrayOperatorsMixin):
         out = kwargs.get("out")
         is_plain = method == "__call__" and ufunc.nout == 1 and ufunc.signature is None
         operands = (*inputs, *(out or ()))
-        if not is_plain or kwargs.keys() - {"out"} or not self._go_together(operands):
+        inner = any(type(o) is Selected and not o.is_here for o in out or ())
+        if not is_plain or kwargs.keys() - {"out"} or inner or not self._go_together(operands):
             return getattr(ufunc, method)(*packed(inputs), **packed(kwargs))
         made = self._like(ufunc(*map(_whole_of, inputs)))
         if out is None:
@@ -212,6 +232,10 @@ class Selected(NDArrayOperatorsMixin):
             block.add(kinds.CHECK, (held.node,), "ValueError: zero-size array", held.node.type)
         where = fresh(block, spread(block, self.mask, self.whole.ndim))
         return fold(self.whole, axis=axis, where=where, **kwargs)
+
+
+def _innermost(block: Block) -> Any:
+    return block.regions[-1] if block.regions else None
 
 
 def _whole_of(operand: Any) -> Any:

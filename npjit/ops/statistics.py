@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from npjit.core.dtypes import accumulator_of
 from npjit.core.size import product
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
 from npjit.ops.kinds import function
 from npjit.ops.operands import as_array, deliver, dtype_of, find_block, is_set, many_axes
-from npjit.ops.reduce import HALF, SINGLE, squared_deviations
+from npjit.ops.reduce import SINGLE, squared_deviations
 from npjit.ops.symint import wrap
 from npjit.ops.tracer import Tracer
 
@@ -84,7 +85,7 @@ def mean(
     array = as_array(find_block(a, out, where), a)
     many_axes(axis, array.ndim)
     kind = _accumulator(array, dtype)
-    inner = SINGLE if kind == HALF and dtype is None else kind
+    inner = accumulator_of(kind) if dtype is None else kind
     kept = is_set(keepdims)
     total = np.sum(array, axis=axis, dtype=inner, keepdims=kept, where=where)
     made = _share(total, _counted(array, axis, where, kept))

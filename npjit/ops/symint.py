@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -94,18 +95,36 @@ class SymInt:
 
     __floor__ = __ceil__ = __trunc__
 
+    @property
+    def is_given(self) -> bool:
+        """Whether the sizes of the call decide the value, and no trip of a loop."""
+        known = self.block.sizes.values
+        return all(v.name in known for v in sizes.atoms(self.size))
+
     def __pow__(self, other: Any) -> Any:
         if type(other) is int and 0 <= other <= 4:
             return wrap(self.block, sizes.product([self.size] * other))
+        if type(other) is float or not self.is_given:
+            return weak_tracer(self) ** _number(other)
         return self.concrete() ** _plain(other)
 
     def __rpow__(self, other: Any) -> Any:
-        known = self.block.sizes.values
-        if all(v.name in known for v in sizes.atoms(self.size)):
-            return other ** self.concrete()
+        if type(other) is int and other == 2 and self._is_exponent():
+            return wrap(self.block, sizes.pow2(self.size))
         if type(other) is int and other == -1 and self.block.sizes.le(0, self.size):
             return wrap(self.block, 1 - 2 * sizes.mod(self.size, 2))
-        return other ** weak_tracer(self)
+        if type(other) is float or not self.is_given:
+            return other ** weak_tracer(self)
+        return other ** self.concrete()
+
+    def _is_exponent(self) -> bool:
+        """Whether 2 to this is a size, guarded to stay so."""
+        known = self.block.sizes
+        try:
+            low = known.decide_le(0, self.size)
+            return low and known.decide_le(self.size, sizes.GREATEST_EXPONENT)
+        except Unknown:
+            return False
 
     @property
     def real(self) -> SymInt:
@@ -222,11 +241,12 @@ def _compared(name: str, decide: Any) -> None:
             except Unknown:  # it differs from trip to trip of a loop
                 return _traced_comparison(name, self, other)
         if type(other) is float:
-            if not math.isfinite(other):
+            if not math.isfinite(other) or (name in ("__eq__", "__ne__") and other % 1):
                 return getattr(operator, name)(0, other)  # no int changes the answer
-            if other.is_integer():
-                return decide(self.block.sizes, self.size, int(other))
-        if type(other) in (float, complex):
+            # between two ints: n < 2.5 and n <= 2.5 are n < 3, n > 2.5 and n >= 2.5 are n > 2
+            upper = name in ("__lt__", "__ge__")
+            return getattr(self, name)(math.ceil(other) if upper else math.floor(other))
+        if type(other) is complex:
             return getattr(operator, name)(self.concrete(), other)
         if isinstance(other, np.generic):
             return getattr(weak_tracer(self), name)(other)
@@ -255,19 +275,44 @@ def _reflected_true_divide(self: SymInt, other: Any) -> Any:
     return _mixed("truediv", self, other, True)
 
 
-def _specialised(name: str) -> None:
+def _on_bits(name: str, on_size: Callable[[SymInt, int], Any]) -> None:
+    """An operator on bits: `on_size` where it is arithmetic (NotImplemented where it is not)."""
+
     def forward(self: SymInt, other: Any) -> Any:
+        made = on_size(self, other) if type(other) is int else NotImplemented
+        if made is not NotImplemented:
+            return made
+        if not self.is_given or (type(other) is SymInt and not other.is_given):
+            return getattr(weak_tracer(self), f"__{name}__")(_number(other))
         return getattr(self.concrete(), f"__{name}__")(_plain(other))
 
     def backward(self: SymInt, other: Any) -> Any:
+        if type(other) is int and name == "lshift" and self._is_exponent():
+            return other * 2**self
+        if type(other) is int and name == "and":
+            return self & other
+        if not self.is_given:
+            return getattr(weak_tracer(self), f"__r{name}__")(other)
         return getattr(self.concrete(), f"__r{name}__")(other)
 
     setattr(SymInt, f"__{name}__", forward)
     setattr(SymInt, f"__r{name}__", backward)
 
 
-for _name in ("lshift", "rshift", "and", "or", "xor"):
-    _specialised(_name)
+def _masked(self: SymInt, mask: int) -> Any:
+    """The lowest bits, or all others."""
+    lowest = mask if mask >= 0 else ~mask
+    if lowest & (lowest + 1):
+        return NotImplemented
+    rest = self % (lowest + 1)
+    return rest if mask >= 0 else self - rest
+
+
+_on_bits("lshift", lambda n, k: n * 2**k if 0 <= k <= 62 else NotImplemented)
+_on_bits("rshift", lambda n, k: n // 2**k if 0 <= k <= 62 else NotImplemented)
+_on_bits("and", _masked)
+_on_bits("or", lambda n, k: NotImplemented)
+_on_bits("xor", lambda n, k: NotImplemented)
 SymInt.__divmod__ = _divmod  # type: ignore[attr-defined]
 SymInt.__rdivmod__ = _reflected_divmod  # type: ignore[attr-defined]
 SymInt.__truediv__ = _true_divide  # type: ignore[attr-defined]

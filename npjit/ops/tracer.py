@@ -205,7 +205,10 @@ class Tracer:
     def __hash__(self) -> int:
         if self.weight is Weight.ARRAY:
             raise TypeError("unhashable type: 'numpy.ndarray'")
-        return hash(self._actual("Python needs the hash of a traced value"))
+        value = self._actual("Python needs the hash of a traced value")
+        if value != value:
+            raise NotCaptured("NaN as a key, which is found by its identity", where_called())
+        return hash(value)
 
     def __contains__(self, item: Any) -> bool:
         raise NotCaptured("`in` a traced array", where_called())

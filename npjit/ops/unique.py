@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from npjit.ops import build
 from npjit.ops.convert import array as as_new_array
 from npjit.ops.errors import NotCaptured
 from npjit.ops.kinds import function
@@ -39,7 +40,7 @@ def unique(
     given = as_array(block, ar)
     if axis is not None or given.dtype.kind not in "biuf":
         raise NotCaptured("np.unique along an axis, or of complex numbers")
-    if not block.sizes.decide_le(1, given.size):
+    if build.is_empty(block, build.element_count(given.raw_shape)):
         raise NotCaptured("np.unique of no elements")
     line = np.ravel(given)
     order: Any = None

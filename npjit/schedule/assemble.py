@@ -26,6 +26,7 @@ from npjit.schedule.plan import InputSpec, OutputSpec, Place, Plan
 from npjit.schedule.saves import find_saves
 from npjit.schedule.scope import Scope, Shared
 from npjit.schedule.strips import cut_in_strips
+from npjit.schedule.turn import turn_matrices
 
 # more than processors can address; sums of such sizes might leave int64
 MOST_BYTES = 1 << 48
@@ -34,7 +35,9 @@ MOST_BYTES = 1 << 48
 def schedule(graph: Graph, layouts: Sequence[Layout], few_threads: bool = True) -> Plan:
     """The plan of a graph whose array inputs have these layouts; `few_threads`: for caches and
     loops in order, not for a GPU."""
-    graph = cut_in_strips(settle(graph)) if few_threads else settle(graph)
+    graph = settle(graph)
+    if few_threads:
+        graph = cut_in_strips(turn_matrices(graph))
     shared = Shared(has_control(graph), graph.guards, few_threads)
     scope = Scope(graph, layouts, shared)
     steps = scope.steps([Place("input", k) for k in range(len(graph.inputs))], 0)

@@ -89,6 +89,7 @@ def lower_contract(
     shape: Shape = tuple(extents[x] for x in batch)
     step = Contract(
         n.dtype,
+        n.args[0].dtype,
         shape,
         size(row),
         size(column),

@@ -97,16 +97,19 @@ class _Fuser:
         if len(uses) > 1 and n.op.kind in _SHARED:
             uses = walk.meet(n, uses)
         able = {g: at for g, at in uses.items() if can_compute(walk, n, g, at)}
-        repeats = max(0, sum(len(at) for at in able.values()) - 1)
-        work = 0 if n.op.kind in _FREE else repeats * self.work[n]
-        once = n.op.kind is not Kind.REDUCE or not repeats
-        fits = len(able) == len(uses) and work <= REPEAT_LIMIT and once
+        fits = len(able) == len(uses) and self._is_cheap(n, sum(len(at) for at in able.values()))
         if n in self.program.stored or not fits:
             self._store(n, uses, able)
             return
         for g, indices in able.items():
             for index in indices:
                 walk.compute(n, g, index)
+
+    def _is_cheap(self, n: Node, times: int) -> bool:
+        """Whether computing n so often costs little more than storing it."""
+        if times <= 1 or n.op.kind in _FREE:
+            return True
+        return n.op.kind is not Kind.REDUCE and (times - 1) * self.work[n] <= REPEAT_LIMIT
 
     def _store(self, n: Node, uses: Uses, able: Uses) -> None:
         """Make n a root, of a group that computes it anyway or of its own; other users read it."""
@@ -129,7 +132,7 @@ class _Fuser:
         if n in self.walk.apart or n.op.kind is Kind.CELL:
             return None
         for g, indices in able.items():
-            if g.sealed or g.step is not None or (n.op.kind is Kind.REDUCE and len(indices) > 1):
+            if g.sealed or g.step is not None or not self._is_cheap(n, len(indices)):
                 continue
             index = next((i for i in indices if can_root(self.walk, n, g, i)), None)
             if index is None or not suits_outer(self.walk, n, index, g.outer):

@@ -90,11 +90,11 @@ class Group:
     letters: dict[str, int | None] = field(default_factory=dict)
     # reads memory at computed places, so that checks must have been made before
     gathers: bool = False
-    # its roots are updates, in place
+    # some of its roots are updates, in place
     updates: bool = False
     # reads elements that it overwrites later: its indices go up, in one thread
     in_order: bool = False
-    # takes no further roots and is never merged
+    # takes no further roots, and is never merged if it is no update
     sealed: bool = False
     first: int = 0
     after: dict[Group, None] = field(default_factory=dict)
@@ -150,6 +150,8 @@ class Group:
             self.loads.setdefault(node, []).extend(indices)
         self.replaced.update(other.replaced)
         self.gathers = self.gathers or other.gathers
+        self.updates = self.updates or other.updates
+        self.sealed = self.sealed or other.sealed
         self.in_order = self.in_order or other.in_order
         self.first = min(self.first, other.first)
         for g in (*self.before(), *other.before()):

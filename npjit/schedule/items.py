@@ -1,9 +1,9 @@
 """The values that one kernel needs, as a DAG of instructions over axis labels.
 
 In: a fused group. Out: `Items`: for every value at every place it is needed one `Item`, an
-instruction whose arguments are item numbers and whose axes are labels. Views, reshapes and cells
-leave no item: they only change where their argument is read. A pad becomes the bounds of the loads
-below it.
+instruction whose arguments are item numbers and whose axes are labels. Views, reshapes, cells and
+updates of the element itself leave no item: they only change where their argument is read. A pad
+becomes the bounds of the loads below it.
 """
 
 from __future__ import annotations
@@ -119,6 +119,9 @@ class Items:
         n, index, within = key
         if self._source(n) is not None:
             return []
+        if n.op.kind is Kind.UPDATE:
+            root = self.group.roots[n]
+            return [(root.value, rename(root.value_index, self.labels.find), within)]
         if n.op.kind is Kind.PAD:
             padded = through_pad(n.params, n.args[0].shape, index)
             assert padded is not None
@@ -143,7 +146,7 @@ class Items:
         source = self._source(n)
         if source is not None:
             return self._load(source, index, within)
-        if kind in (Kind.VIEW, Kind.RESHAPE, Kind.CELL):
+        if kind in (Kind.VIEW, Kind.RESHAPE, Kind.CELL, Kind.UPDATE):
             return args[0]
         if kind is Kind.PAD:
             return self._inside(n, index, args[0])

@@ -32,10 +32,9 @@ def merge(
     at_b: Index,
     agree: Callable[[Group, Group, Pairs], bool],
 ) -> str:
-    """Merge b into a; the reason when that cannot be. `agree` says whether two groups that update
-    cells leave each other's alone."""
-    together = a.updates and b.updates and not a.reduces and not b.reduces
-    if a.step is not None or b.step is not None or ((a.sealed or b.sealed) and not together):
+    """Merge b into a; the reason when that cannot be. `agree` says whether two groups leave the
+    cells alone that the other one updates."""
+    if any(g.step is not None or (g.sealed and not g.updates) for g in (a, b)):
         return "one of them runs as a step of its own"
     touched = {*a.loads, *a.roots, *b.loads, *b.roots}
     if len(touched) > MOST_BUFFERS:
@@ -53,7 +52,7 @@ def merge(
         return reason
     if not _reads_own_elements(labels, a, b, pairs) or not _reads_own_elements(labels, b, a, pairs):
         return "one reads other elements of what the other computes"
-    if together and not agree(a, b, pairs):
+    if (a.updates or b.updates) and not agree(a, b, pairs):
         return "one reads what the other overwrites"
     if _through_a_third(a, b) or _through_a_third(b, a):
         return "a third kernel must run between them"

@@ -1,10 +1,11 @@
 """Whether the value of an update reads elements of the cell that the update has overwritten by
 then.
 
-In: an update and where it stores. Out: a `Clash`. A read that may meet another element's write
-needs a temporary. Reading exactly the element that is written (`x += 1`) is safe, and so is reading
-elements that lie apart in some dimension (`a[1:] = a[0]`). Elements ahead (`a[:-1] = a[1:]`) are
-safe for one thread that goes up.
+In: an update and where it stores. Out: a `Clash`, and the slices that clash (a row or an element
+for a matrix). A read that may meet another element's write needs a temporary: the slice, if it is
+one, else the value. Reading exactly the element that is written (`x += 1`) is safe, and so is
+reading elements that lie apart in some dimension (`a[1:] = a[0]`). Elements ahead
+(`a[:-1] = a[1:]`) are safe for one thread that goes up.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from npjit.core.op import Kind
 from npjit.core.size import Size, bounds
 from npjit.schedule.cells import STEPS, Program
 from npjit.schedule.group import Labels
-from npjit.schedule.index import Index, Span
+from npjit.schedule.index import Index, Span, labels_of
 from npjit.schedule.pull import arguments
 
 # expressions of more reads than this are not looked through
@@ -32,31 +33,45 @@ class Clash(Enum):
     BEHIND = "behind"
 
 
-def find_clash(program: Program, labels: Labels, update: Node, target: Index, at: Index) -> Clash:
-    """How reads of the overwritten version meet the elements `target`, their own ones aside."""
+def find_clash(
+    program: Program, labels: Labels, update: Node, target: Index, at: Index
+) -> tuple[Clash, list[Node]]:
+    """How reads of the overwritten version meet the elements `target`, their own ones aside, once
+    these slices of it are stored."""
     found = Clash.NONE
+    slices: dict[Node, None] = {}
     old = update.args[0]
     deadline = program.position[update]
     seen: set[tuple[Node, Index]] = set()
-    stack = [(update.args[1], at)]
+    stack = [(update, update.args[1], at)]
     while stack:
-        n, index = stack.pop()
-        if (n, index) in seen or program.horizon[n] > deadline:
+        user, n, index = stack.pop()
+        if program.horizon[n] > deadline:
+            continue
+        if n is old:
+            if index == target or lie_apart(labels, index, target):
+                continue
+            if _is_slice(user, target):
+                slices[user] = None
+                continue
+            if not _is_ahead(labels, index, target):
+                return Clash.BEHIND, []
+            found = Clash.AHEAD
+            continue
+        if (n, index) in seen or (n in program.base and n.op.kind is not Kind.CELL):
             continue
         seen.add((n, index))
-        if n is old:
-            if index != target and not lie_apart(labels, index, target):
-                if not _is_ahead(labels, index, target):
-                    return Clash.BEHIND
-                found = Clash.AHEAD
-            continue
-        if n in program.base and n.op.kind is not Kind.CELL:
-            continue
         arguments_at = _arguments(labels, n, index)
         if arguments_at is None:
-            return Clash.BEHIND
-        stack.extend(zip(n.args, arguments_at, strict=False))
-    return found
+            return Clash.BEHIND, []
+        stack.extend((n, a, i) for a, i in zip(n.args, arguments_at, strict=False))
+    return found, list(slices)
+
+
+def _is_slice(n: Node, whole: Index) -> bool:
+    """Whether a node is a view with fewer axes than an index."""
+    axes = sum(size != 1 for size in n.shape)
+    return n.op.kind is Kind.VIEW and axes < len(labels_of(whole))
 
 
 def _is_ahead(labels: Labels, read: Index, written: Index) -> bool:
@@ -73,10 +88,17 @@ def _is_ahead(labels: Labels, read: Index, written: Index) -> bool:
 
 
 def meets(
-    program: Program, labels: Labels, update: Node, target: Index, value: Node, at: Index
+    program: Program,
+    labels: Labels,
+    update: Node,
+    target: Index,
+    value: Node,
+    at: Index,
+    in_one: bool,
 ) -> bool:
-    """Whether a value that is computed along with an update reads the update's cell, but for the
-    element that is just being overwritten."""
+    """Whether a value that is computed along with an update reads what the update overwrites. When
+    both are `in_one` loop it may read the element that is being overwritten, as it was and as it
+    will be."""
     cell, old = program.base[update], update.args[0]
     seen: set[tuple[Node, Index]] = set()
     stack = [(value, at)]
@@ -86,7 +108,8 @@ def meets(
             continue
         seen.add((n, index))
         if program.base.get(n) is cell:
-            if n is not old or (index != target and not lie_apart(labels, index, target)):
+            is_own = in_one and index == target and n in (old, update)
+            if not is_own and (n is not old or not lie_apart(labels, index, target)):
                 return True
             continue
         if n in program.base and n.op.kind is not Kind.CELL:

@@ -20,6 +20,9 @@ from npjit.schedule.kernel import Kernel
 
 DType = np.dtype[Any]
 
+# parts in which threads share out the trips of a loop
+SHARES = 16
+
 
 @dataclass(frozen=True)
 class Source:
@@ -71,9 +74,10 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Contract:
-    """c = a @ b over batches: a is m x k, b is k x n, c is m x n, all of one dtype."""
+    """c = a @ b over batches: a is m x k, b is k x n, both of dtype `factors`, c is m x n."""
 
     dtype: DType
+    factors: DType
     batch: Shape
     m: Size
     n: Size
@@ -130,12 +134,14 @@ class Bind:
 @dataclass(frozen=True)
 class Loop:
     """The body, `trips` times, with `index` = 0, 1, ...; no further trip once the bool at one of
-    the `stops` is true."""
+    the `stops` is true. Where trips may run at the same time, `share` is which of SHARES shares of
+    them is being done; each has memory of its own."""
 
     index: Var
     trips: Size
     body: tuple[Step, ...]
     stops: tuple[Place, ...] = ()
+    share: Var | None = None
 
 
 @dataclass(frozen=True)
@@ -158,7 +164,34 @@ class If:
     other: tuple[Step, ...]
 
 
-Step = Launch | Contract | Call | Check | Bind | Loop | While | If
+@dataclass(frozen=True)
+class Pace:
+    """How a launch goes along in a sweep: `rows` rows of `each` items, of which the first is row
+    `first` of the arrays. It is `lag` rows behind the first launch; a thread that has rows of its
+    own leaves out the first `below` and, as they need so many rows beyond, the last `lag` ones."""
+
+    rows: Size
+    each: Size
+    first: int
+    lag: int
+    below: int
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The launches, some rows of each in turn, `trips` times with `index` = 0, 1, ...; from trip to
+    trip they are `lag` and `below` more rows apart. `bytes` are those of a row of all arrays."""
+
+    launches: tuple[Launch, ...]
+    paces: tuple[Pace, ...]
+    lag: int
+    below: int
+    bytes: Size
+    index: Var | None = None
+    trips: Size = 1
+
+
+Step = Launch | Contract | Call | Check | Bind | Loop | While | If | Sweep
 
 
 @dataclass(frozen=True)
@@ -242,6 +275,8 @@ def bodies(step: Step) -> tuple[tuple[Step, ...], ...]:
     """The lists of steps inside a loop or branch."""
     if isinstance(step, Loop):
         return (step.body,)
+    if isinstance(step, Sweep):
+        return (step.launches,)
     if isinstance(step, While):
         return (step.test, step.body)
     return (step.then, step.other) if isinstance(step, If) else ()
@@ -271,9 +306,14 @@ def _show(step: Step) -> str:
         return f"if {_place(step.condition)}"
     if isinstance(step, Loop | While):
         stops = "".join(f" until {_place(p)}" for p in step.stops)
+        apart = isinstance(step, Loop) and step.share is not None
+        stops += " apart" if apart else ""
         if isinstance(step, While):
             return f"while {_place(step.condition)}{stops}"
         return f"for {step.index.name} < {text(step.trips)}{stops}"
+    if isinstance(step, Sweep):
+        lags = ", ".join(f"{p.lag} {p.below}" for p in step.paces)
+        return f"sweep {text(step.trips)} trips, {lags}, each {step.lag} {step.below}"
     if isinstance(step, Launch):
         where = ", ".join(_place(p) for p in step.buffers)
         sizes = ", ".join(text(s) for s in step.sizes)

@@ -9,7 +9,19 @@ first. Out: a size without them that is never less: memory for one trip is as la
 
 from __future__ import annotations
 
-from npjit.core.size import Atom, Expr, Size, Var, atoms, bounds, floordiv, linear, smax, smin
+from npjit.core.size import (
+    Atom,
+    Expr,
+    Size,
+    Var,
+    atoms,
+    bounds,
+    floordiv,
+    linear,
+    pow2,
+    smax,
+    smin,
+)
 from npjit.schedule.cells import NotScheduled
 
 Ranges = dict[Var, tuple[Size, Size]]
@@ -65,6 +77,8 @@ def _atom(atom: Atom, v: Var, least: Size, most_value: Size, most: bool) -> Size
     elif atom.name == "select":
         ends = [_without(a, v, least, most_value, most) for a in atom.args[1:]]
         return smax(*ends) if most else smin(*ends)
+    elif atom.name == "pow2":
+        return pow2(_without(atom.args[0], v, least, most_value, most))
     elif atom.name == "mod" and most and isinstance(atom.args[1], int):
         return atom.args[1] - 1
     raise NotScheduled(f"an array whose size depends on {v.name} in a way that has no bound", "")

@@ -21,8 +21,9 @@ from npjit.core.control import Cond, Loop, While
 from npjit.core.graph import Graph, Node
 from npjit.core.layout import Layout
 from npjit.core.op import CONTROL, Bind, Kind
-from npjit.core.size import Size, product, smax
+from npjit.core.size import Expr, Size, Var, product, smax
 from npjit.schedule import plan
+from npjit.schedule.apart import is_apart
 from npjit.schedule.blank import leave_blank
 from npjit.schedule.call import Called, lower_call
 from npjit.schedule.cells import CALLS, inputs_of, read_program
@@ -34,8 +35,9 @@ from npjit.schedule.items import Memory
 from npjit.schedule.kernel import Kernel
 from npjit.schedule.lower import Lowered, lower
 from npjit.schedule.memory import Use, plan_memory
-from npjit.schedule.plan import Check, DType, Launch, Place, Step
+from npjit.schedule.plan import SHARES, Check, DType, Launch, Place, Step
 from npjit.schedule.reach import Ranges, greatest
+from npjit.schedule.slices import tell_slices
 from npjit.schedule.split import split
 from npjit.schedule.storage import Storage
 
@@ -63,6 +65,13 @@ class Nested:
     scopes: tuple[Scope, ...]
     inputs: tuple[Memory, ...]
     scratch: Memory
+    # of a loop whose trips threads share out
+    share: Var | None = None
+
+    @property
+    def arena(self) -> Size:
+        """Bytes of memory that the bodies need, for one share."""
+        return _most(s.arena for s in self.scopes)
 
 
 Part = Lowered | Product | Called | Nested | Node
@@ -79,8 +88,9 @@ class Scope:
         shared: Shared,
         ranges: Ranges | None = None,
         strides: Sequence[tuple[Size, ...]] | None = None,
+        in_share: bool = False,
     ) -> None:
-        graph = leave_blank(split(graph))
+        graph = tell_slices(leave_blank(split(graph)))
         storage = Storage(graph, layouts)
         for n, given in zip(graph.inputs, strides or (), strict=False):
             storage.give(n, given)
@@ -88,6 +98,8 @@ class Scope:
         self.storage = storage
         self.shared = shared
         self.inner = strides is not None
+        # a loop around is shared out already
+        self.in_share = in_share
         self.ranges = dict(ranges or {})
         for n in graph.nodes:
             if isinstance(n.params, Bind):
@@ -146,7 +158,8 @@ class Scope:
         given = [
             a if p in written else group.replaced.get(a, a) for p, a in enumerate(inputs_of(n))
         ]
-        scopes = tuple(self._open(g, given, params) for g in _bodies(params))
+        share = self._share_of(params)
+        scopes = tuple(self._open(g, given, params, share) for g in _bodies(params))
         memories = tuple(self._memory(a) for a in given if a.op.kind is not Kind.BIND)
         scratch = (n, 0)
         touched = list(memories)
@@ -156,15 +169,26 @@ class Scope:
         if any(s.arena != 0 for s in scopes):
             touched.append(scratch)
         changed = frozenset(memories[p] for p in written)
-        self._push(Nested(n, scopes, memories, scratch), Use(tuple(touched), changed))
+        self._push(Nested(n, scopes, memories, scratch, share), Use(tuple(touched), changed))
 
-    def _open(self, body: Graph, given: Sequence[Node], params: Loop | While | Cond) -> Scope:
+    def _share_of(self, params: Loop | While | Cond) -> Var | None:
+        """The variable of the share that a thread does of a loop whose trips are apart."""
+        if not isinstance(params, Loop) or self.in_share or not self.shared.in_order:
+            return None
+        is_shared = is_apart(params, self.program.known)
+        return Var(f"{params.index.name}t", 0) if is_shared else None
+
+    def _open(
+        self, body: Graph, given: Sequence[Node], params: Loop | While | Cond, share: Var | None
+    ) -> Scope:
         # further arguments than the body has inputs are BIND nodes
         strides = [self.storage.strides(a) for a in given[: len(body.inputs)]]
         ranges = dict(self.ranges)
         if isinstance(params, Loop):
             ranges[params.index] = (0, params.trips - 1)
-        return Scope(body, ["C"] * len(body.inputs), self.shared, ranges, strides)
+        layouts = ["C"] * len(body.inputs)
+        in_share = self.in_share or share is not None
+        return Scope(body, layouts, self.shared, ranges, strides, in_share)
 
     # -- memory
 
@@ -184,7 +208,7 @@ class Scope:
         for m in dict.fromkeys(m for use in self.uses for m in use.memories):
             node, copy = m
             if m in inside:
-                sizes[m] = _most(s.arena for s in inside[m].scopes)
+                sizes[m] = inside[m].arena * (SHARES if inside[m].share else 1)
             elif node.op.kind is Kind.INPUT:
                 fixed[m] = Place("input", node.params)
             elif node in self.program.results and not self.inner:
@@ -238,13 +262,15 @@ class Scope:
     ) -> Step:
         inputs = [place(m) for m in part.inputs]
         start = place(part.scratch).offset if part.scratch in self.places else 0
+        if part.share is not None:
+            start = start + part.arena * Expr((((part.share,), 1),))
         bodies = [s.steps(inputs, start) for s in part.scopes]
         params: Loop | While | Cond = part.node.params
         if isinstance(params, Cond):
             return plan.If(where[0], *bodies)
         stops = tuple(inputs[k] for k in params.stops)
         if isinstance(params, Loop):
-            return plan.Loop(params.index, params.trips, bodies[0], stops)
+            return plan.Loop(params.index, params.trips, bodies[0], stops, part.share)
         return plan.While(bodies[0], part.scopes[0].result(), bodies[1], stops)
 
 

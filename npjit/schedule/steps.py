@@ -53,7 +53,9 @@ class StepWalk:
         assert target is not None
         group.roots[n] = Root(target[0], value, at)
         walk.home[n] = group
-        clash = find_clash(self.program, walk.labels, n, target[0], at)
+        clash, slices = find_clash(self.program, walk.labels, n, target[0], at)
+        self.program.stored.update(slices)
+        walk.apart.update(slices)
         if clash is Clash.AHEAD and self.program.in_order:
             group.in_order = True
         elif clash is not Clash.NONE:
@@ -62,13 +64,24 @@ class StepWalk:
             else:
                 self.program.stored.add(value)
                 walk.apart.add(value)
+                walk.clashing.add(value)
         walk.need(value, group, at)
         for b in n.args[2:]:
             walk.need(b, group, ())
         self.complete_first(n)
-        walk.load_all(n, walk.meet(n, uses) if len(uses) > 1 else uses)
+        uses = walk.meet(n, uses) if len(uses) > 1 else uses
+        walk.load_all(n, uses, but=self._join_reader(n, group, target[0], uses))
         if self.program.base[n].op.kind is Kind.INPUT:
             self._write_late(group)
+
+    def _join_reader(self, n: Node, group: Group, target: Index, uses: Uses) -> Group | None:
+        """The update's group, when a group that reads just the elements that it stores is one with
+        it now."""
+        for reader, indices in uses.items() if n not in self.walk.apart else ():
+            alone = len(indices) == 1
+            if alone and not self.walk.follow([(reader, indices[0])], group, target):
+                return reader.find()
+        return None
 
     def complete_first(self, version: Node) -> None:
         """The update that overwrites part of this version waits for all of it."""

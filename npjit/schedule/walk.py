@@ -45,6 +45,8 @@ class Walk:
         # values that must not be computed in the group that takes them, and updates that clash
         # with what they store
         self.apart: set[Node] = set()
+        # those of them that read what the update overwrites that takes them
+        self.clashing: set[Node] = set()
         self.refusals: list[str] = []
         self._copies: dict[Node, Node] = {}
 
@@ -90,7 +92,7 @@ class Walk:
         group.axes = [a for a in axes if a is not None]
         index = plain(n.shape, axes)
         group.roots[n] = Root(index, n, index)
-        group.sealed = n in self.apart
+        group.sealed = n in self.apart and n not in self.clashing
         self.compute(n, group, index)
         return group
 
@@ -115,7 +117,7 @@ class Walk:
         for g, indices in sorted(uses.items(), key=lambda u: u[0].first):
             if g.step is not None or (g.sealed and not g.updates):
                 continue
-            reason = self._follow(leaders[-MOST_LEADERS:], g, indices[0])
+            reason = self.follow(leaders[-MOST_LEADERS:], g, indices[0])
             if reason:
                 self.refusals.append(f"kernels that share {show(n)} stay apart: {reason}")
             if reason or not leaders:
@@ -128,7 +130,7 @@ class Walk:
                     known.append(index)
         return found
 
-    def _follow(self, leaders: Sequence[tuple[Group, Index]], g: Group, at: Index) -> str:
+    def follow(self, leaders: Sequence[tuple[Group, Index]], g: Group, at: Index) -> str:
         """Merge g into one of the leaders; the last reason when none takes it."""
         reason = ""
         for leader, leaders_at in leaders:
@@ -140,20 +142,25 @@ class Walk:
         return reason
 
     def _updates_agree(self, a: Group, b: Group, pairs: Pairs) -> bool:
-        """Whether no update of one group touches what the other reads elsewhere, or writes."""
+        """Whether no update of one group touches what the other reads elsewhere, or writes. In one
+        loop each may read the other's own element, before or after the update."""
         program, labels = self.program, self.labels
         name = renamed(labels, pairs)
+        in_one = a.outer is None and b.outer is None
         for u, first in a.roots.items():
             for w, second in b.roots.items():
                 here = (rename(first.index, labels.find), rename(first.value_index, labels.find))
                 there = (rename(second.index, name), rename(second.value_index, name))
-                same = program.base[u] is program.base[w]
+                same = program.base.get(u, u) is program.base.get(w, w)
                 if same and not lie_apart(labels, here[0], there[0]):
                     return False
-                if meets(program, labels, u, here[0], second.value, there[1]):
-                    return False
-                if meets(program, labels, w, there[0], first.value, here[1]):
-                    return False
+                for update, target, value, at in (
+                    (u, here[0], second.value, there[1]),
+                    (w, there[0], first.value, here[1]),
+                ):
+                    is_update = update.op.kind is Kind.UPDATE
+                    if is_update and meets(program, labels, update, target, value, at, in_one):
+                        return False
         return True
 
     # -- evaluating and reading

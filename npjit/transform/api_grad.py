@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from npjit.core.dtypes import kind_of
 from npjit.core.graph import Block, Node, Weight
 from npjit.core.trees import TreeDef, flatten, tree_map, unflatten
 from npjit.ops import build, kinds
@@ -126,7 +127,7 @@ class _Point:
             shown = getattr(leaf, "__class__", type(leaf)).__name__  # of a proxy: the object's own
             raise TypeError(f"grad for {name}: cannot differentiate a {shown}")
         dtype = _dtype_of(leaf)
-        if dtype.kind not in "fc":
+        if kind_of(dtype) not in "fc":
             raise TypeError(f"grad for {name}: needs a float or complex value, got {dtype}")
         outer = as_node(block, leaf)
         node = block.add(kinds.CELL, (outer,), len(block.nodes), outer.type)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from npjit.core.control import Cond, Loop, While
+from npjit.core.dtypes import kind_of
 from npjit.core.graph import Block, Graph, Node, TensorType
 from npjit.core.op import Kind
 from npjit.core.size import Expr, Size, Var, atoms, product, smax, substitute
@@ -96,7 +97,7 @@ def _pass_loop(sweep: Sweep, node: Node, found: dict[int, Node]) -> None:
 def _wanted_of_loop(loop: Loop | While, given: set[int]) -> Wanted:
     """The inputs through which gradients pass, `given` those whose arguments want one."""
     body = loop.body
-    ways = {p for p in given if body.inputs[p].dtype.kind in "fc"}
+    ways = {p for p in given if kind_of(body.inputs[p].dtype) in "fc"}
     while True:
         reached = depends(body, ways)
         more = {k for k, n in enumerate(body.outputs) if n in reached}
@@ -190,7 +191,7 @@ def _pass_branch(sweep: Sweep, node: Node, found: dict[int, Node]) -> None:
 
 
 def _wanted_of_branch(cond: Cond, given: set[int], outputs: Sequence[int]) -> Wanted:
-    ways = {p for p in given if cond.then.inputs[p].dtype.kind in "fc"}
+    ways = {p for p in given if kind_of(cond.then.inputs[p].dtype) in "fc"}
     for g in (cond.then, cond.other):
         reached = depends(g, ways)
         ways |= {p for p, n in g.writes if n in reached}

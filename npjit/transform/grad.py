@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from npjit.core.dtypes import kind_of
 from npjit.core.graph import Block, Node
 from npjit.core.op import CONTROL, Kind
 from npjit.core.size import text
@@ -61,7 +62,7 @@ def require_scalar(output: Node) -> None:
     if output.shape:
         shown = ", ".join(text(n) for n in output.shape) + ("," if len(output.shape) == 1 else "")
         raise TypeError(f"grad needs a scalar output, got shape ({shown})")
-    if output.dtype.kind != "f":
+    if kind_of(output.dtype) != "f":
         raise TypeError(f"grad needs a real floating output, got dtype {output.dtype}")
 
 

@@ -137,7 +137,8 @@ class _Trips:
     def _is_apart(self, position: int) -> bool:
         """Whether each trip has its own part of a written input, and reads nothing else of what is
         written."""
-        versions = {self.loop.body.inputs[position]}
+        storage = self.loop.body.inputs[position]
+        versions = {storage}
         writes: list[View] = []
         reads: list[View] = []
         for n in self.loop.body.nodes:
@@ -147,7 +148,7 @@ class _Trips:
             elif n.op.kind is Kind.VIEW and n.args[0] in versions:
                 reads.append(n.params)
             elif any(a in versions for a in n.args):
-                reads.append(identity(n.args[0].shape))
+                reads.append(identity(storage.shape))
         return any(
             all(w.dims[d] == writes[0].dims[d] for w in writes)
             and all(r.dims[d] == writes[0].dims[d] or self._is_beside(r, writes) for r in reads)

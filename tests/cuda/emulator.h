@@ -22,8 +22,10 @@ const Dim3& thread();
 extern Dim3 block_index, block_size, grid_size;
 
 void wait_for_block();
-// The other lane is at a distance by exclusive or; or so many lanes before, where there is none the lane itself.
-void exchange(unsigned mask, int distance, bool up, const void* mine, void* other, int bytes);
+// The other lane is at a distance by exclusive or; or so many lanes before, where there is none the lane itself; or the
+// lane of that number.
+enum class Way { across, up, from };
+void exchange(unsigned mask, int distance, Way way, const void* mine, void* other, int bytes);
 void release_and_acquire(const void* place);
 void check_inside(const void* place, int bytes);
 void check_aligned(const void* place, int bytes);
@@ -88,14 +90,21 @@ inline void __threadfence() {}
 template <class T>
 T __shfl_xor_sync(unsigned mask, T x, int distance) {
   T other;
-  emulator::exchange(mask, distance, false, &x, &other, sizeof(T));
+  emulator::exchange(mask, distance, emulator::Way::across, &x, &other, sizeof(T));
   return other;
 }
 
 template <class T>
 T __shfl_up_sync(unsigned mask, T x, int distance) {
   T other;
-  emulator::exchange(mask, distance, true, &x, &other, sizeof(T));
+  emulator::exchange(mask, distance, emulator::Way::up, &x, &other, sizeof(T));
+  return other;
+}
+
+template <class T>
+T __shfl_sync(unsigned mask, T x, int lane) {
+  T other;
+  emulator::exchange(mask, lane, emulator::Way::from, &x, &other, sizeof(T));
   return other;
 }
 
@@ -106,6 +115,15 @@ __attribute__((no_sanitize("thread"))) T atomicAdd(T* place, T value) {
   emulator::release_and_acquire(place);
   const T before = *place;
   *place = before + value;
+  return before;
+}
+
+template <class T>
+__attribute__((no_sanitize("thread"))) T atomicAnd(T* place, T value) {
+  emulator::check_inside(place, sizeof(T));
+  emulator::release_and_acquire(place);
+  const T before = *place;
+  *place = before & value;
   return before;
 }
 

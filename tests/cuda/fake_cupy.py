@@ -78,6 +78,9 @@ class ArrayDevice(EmulatedDevice):
     def downloaded(self, array: Array) -> np.ndarray:
         return array.get()
 
+    def write(self, array: Array, values: np.ndarray) -> None:
+        array._values[...] = values
+
     def part_of(self, array: Array, shape: Any, offset: int, strides: Any) -> Array:
         values, item = array._values, array.itemsize
         view = np.ndarray((1,), values.dtype, array.data.owner, offset * item)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import npjit
+from npjit.api.on_host import OnHost
 from npjit.backends import cuda as backend
 from tests.cuda import fake_cupy
 
@@ -112,6 +113,25 @@ def test_sizes_that_fail_a_guard_compile_again(cupy: Any) -> None:
     c = np.ones((1, 20))
     np.testing.assert_array_equal(f(cupy.asarray(a), cupy.asarray(c)).get(), a + c)
     assert f.cache_info()["compiled"] == 2
+
+
+def normalised(x, n):
+    y = (x - x.mean(axis=1, keepdims=True)) @ x.T
+    for i in range(n):
+        y[i] = y[i] * 2 + np.roll(y[i], 1)
+    return y, np.linalg.inv(y)
+
+
+def test_bytes_and_times_are_told(cupy: Any) -> None:
+    x = np.random.default_rng(0).standard_normal((100, 50))
+    text = str(npjit.jit(normalised).explain(cupy.asarray(x), 7))
+    # x read, both results written; at the emulated device's 1e12 bytes a second
+    assert "200,008 bytes moved by a call (inputs read, results written): 0.2 us" in text
+    assert "k0: 80,000 bytes, 0.1 us" in text
+    # 100 x 50 by 50 x 100
+    assert "product: 160,000 bytes, 0.2 us" in text
+    assert "7 times k" in text and "inv: 160,000 bytes, 0.2 us" in text
+    assert "test_device_arrays.py:" in text
 
 
 def test_code_is_shown(cupy: Any) -> None:
@@ -296,3 +316,39 @@ def test_arguments_that_overlap_are_found(cupy: Any) -> None:
     with warns, contextlib.suppress(TypeError):
         f(a[1:], a[:-1])
     assert f.cache_info()["whole"] == 1
+
+
+def pick(x, places):
+    x[0] = 5.0
+    return x[places], x[1:]
+
+
+def test_a_failed_check_raises_numpys_error(cupy: Any) -> None:
+    f = npjit.jit(pick, fullgraph=True)
+    x = np.arange(4.0)
+    given = cupy.asarray(x)
+    f(given, cupy.asarray(np.array([1, 2])))
+    with pytest.raises(IndexError, match="index 9 is out of bounds"):
+        f(given, cupy.asarray(np.array([1, 9])))
+    # what the function had written by then
+    np.testing.assert_array_equal(given.get(), [5, 1, 2, 3])
+    assert f.cache_info()["numpy"] == 1
+
+
+def test_calls_on_the_host_give_device_arrays(cupy: Any) -> None:
+    def answers(x, y):
+        y += 1
+        return x, x[1:], x * 2, x.sum(), [len(x)]
+
+    run = OnHost(answers, backend.device(0))
+    x, y = cupy.asarray(np.arange(4.0)), cupy.asarray(np.zeros(2))
+    same, view, twice, total, (size,) = run(x, y)
+    assert same is x and size == 4 and view.data.ptr == x.data.ptr + 8
+    np.testing.assert_array_equal(view.get(), [1, 2, 3])
+    np.testing.assert_array_equal(twice.get(), [0, 2, 4, 6])
+    assert float(total.get()) == 6
+    np.testing.assert_array_equal(y.get(), [1, 1])
+    # arguments in the same memory are the function's own business
+    seen: list[Any] = []
+    OnHost(lambda *given: seen.extend(given), backend.device(0))(x, view)
+    assert seen == [x, view]

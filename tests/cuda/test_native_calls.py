@@ -10,6 +10,7 @@ import pytest
 
 import npjit
 from npjit import _runtime
+from npjit.backends import cuda_late, cuda_prepare
 from npjit.backends.cuda_native import NativePlan
 from tests.cuda import driver_double, fake_cupy
 from tests.cuda.fake_cupy import Array
@@ -112,11 +113,12 @@ def test_launches_become_a_graph_on_the_third_call(cupy: Any, mode: str) -> None
         log.clear()
     check(cupy, f, steps, normal(3000) + 4)
     assert log.count("graph") == log.count("run graph") == 1 and "launch" not in log
-    for k in range(3):
-        # other addresses
+    for k in range(4):
+        # other addresses: there are two graphs, then the older one is changed
         log.clear()
         held = check(cupy, f, steps, normal(3000) + k)
-        assert "change" in log and log.count("run graph") == 1 and "launch" not in log
+        assert ("graph" if k == 0 else "change") in log
+        assert log.count("run graph") == 1 and "launch" not in log
         del held
     # other sizes, and then these again
     check(cupy, f, steps, normal(2000))
@@ -133,14 +135,28 @@ def test_a_graph_that_cannot_be_changed_is_made_anew(
         return x / x.sum(), x - x.mean()
 
     f = npjit.jit(steps, fullgraph=True)
-    held = [check(cupy, f, steps, normal(3000) + k) for k in range(4)]
+    held = [check(cupy, f, steps, normal(3000) + k) for k in range(5)]
+    log = driver_double.log
     monkeypatch.setitem(driver_double.state, "changes", 1)
-    with pytest.raises(RuntimeError, match="CUDA_ERROR_DOUBLE"):
-        check(cupy, f, steps, normal(3000))
+    log.clear()
+    held.append(check(cupy, f, steps, normal(3000)))
+    assert "destroy" in log and "launch" in log and "run graph" not in log
     monkeypatch.setitem(driver_double.state, "changes", 1 << 30)
+    log.clear()
+    held += [check(cupy, f, steps, normal(3000) + k) for k in (7, 8)]
+    assert log.count("graph") == 1 and log.count("run graph") == 2
+
+
+def test_results_that_take_turns_change_no_graph(cupy: Any) -> None:
+    f = npjit.jit(lambda x: (x / x.sum(), x - x.mean()), fullgraph=True, mode="reduce-overhead")
+    x = cupy.asarray(normal(3000))
+    for _ in range(6):
+        held = f(x)
     driver_double.log.clear()
-    held.append(check(cupy, f, steps, normal(3000) + 7))
-    assert driver_double.log.count("graph") == 1
+    for _ in range(3):
+        held = f(x)
+    del held
+    assert driver_double.log == ["run graph"] * 3
 
 
 def test_a_call_like_the_last_changes_nothing_in_the_graph(cupy: Any) -> None:
@@ -154,31 +170,73 @@ def test_a_call_like_the_last_changes_nothing_in_the_graph(cupy: Any) -> None:
 
 
 def test_memory_in_use_is_not_another_calls(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def product(x, y):
-        return (np.tanh(x @ y) @ y + x,)
+    def solved(x, y):
+        return (np.linalg.solve(np.tanh(x) + 9, y) @ y + x,)
 
-    x, y = normal(40, 40), normal(40, 40) / 7
-    multiplier = cupy.device.multiplier
+    x, y = normal(20, 20), normal(20, 20) / 7
+    compute = cupy.device.compute
     inside: list[Any] = []
 
-    def between(*given: Any) -> Any:
-        multiply = multiplier(*given)
+    def between(*given: Any) -> None:
+        compute(*given)
+        if not inside:
+            # another call, as of a thread, while this one's values wait in memory
+            inside.append(True)
+            check(cupy, f, solved, y, x)
 
-        def run(*addresses: int) -> None:
-            multiply(*addresses)
-            if not inside:
-                # another call, as of a thread, while this one's values wait in memory
-                inside.append(True)
-                check(cupy, f, product, y, x)
-
-        return run
-
-    monkeypatch.setattr(cupy.device, "multiplier", between)
-    f = npjit.jit(product, fullgraph=True, mode="reduce-overhead")
+    monkeypatch.setattr(cupy.device, "compute", between)
+    f = npjit.jit(solved, fullgraph=True, mode="reduce-overhead")
     for _ in range(3):
-        check(cupy, f, product, x, y)
+        check(cupy, f, solved, x, y)
         assert inside
         inside.clear()
+
+
+def products(x, y, v):
+    return np.tanh(x @ y) @ y.T + 1, (x @ v) * 2
+
+
+@pytest.mark.parametrize("code", ["f4", "f8", "c16"])
+def test_products_are_in_the_graph(cupy: Any, code: str) -> None:
+    f = npjit.jit(products, fullgraph=True)
+    x, y, v = normal(6, 5).astype(code), normal(5, 5).astype(code), normal(5).astype(code)
+    log = driver_double.log
+    for k in range(5):
+        log.clear()
+        given = [cupy.asarray(a) for a in (x + k, y, v)]
+        for got, want in zip(f(*given), products(x + k, y, v), strict=True):
+            np.testing.assert_allclose(got.get(), want, rtol=1e-5)
+        if k >= 2:
+            assert log.count("run graph") == 1 and "launch" not in log
+    # as often as there are products in what is recorded
+    assert log.count("product") == 3
+
+
+def test_memory_for_products_is_found_before_addresses_are_filled_in(cupy: Any) -> None:
+    f = npjit.jit(products, fullgraph=True)
+    x, y, v = normal(6, 5), normal(5, 5), normal(5)
+    inside: list[bool] = []
+
+    def workspace() -> tuple[int, int]:
+        if not inside:
+            # another thread's call, while this one waits for memory
+            inside.append(True)
+            check(cupy, f, products, x + 1, y, v)
+        return 1, 1
+
+    driver_double.install(workspace)
+    check(cupy, f, products, x, y, v)
+    assert inside
+
+
+def test_batches_of_products_are_in_the_graph(cupy: Any) -> None:
+    def batches(x, y):
+        return (np.tanh(x @ y) @ y.swapaxes(1, 2),)
+
+    f = npjit.jit(batches, fullgraph=True)
+    for k in range(4):
+        check(cupy, f, batches, normal(3, 6, 5) + k, normal(3, 5, 5))
+    assert driver_double.log.count("run graph") == 2
 
 
 def smooth(x, n):
@@ -189,12 +247,101 @@ def smooth(x, n):
 
 def test_trips_of_kernels_become_graphs(cupy: Any) -> None:
     f = npjit.jit(smooth, fullgraph=True)
+    log = driver_double.log
     check(cupy, f, smooth, normal(50), 10)
-    assert "graph" not in driver_double.log
-    for n in (300, 700, 90, 5):
-        driver_double.log.clear()
+    assert "graph" not in log
+    for n, graphs in ((300, 2), (700, 8), (90, 0), (0, 0)):
+        # rows of 64 trips, from the third one on as a graph
+        log.clear()
         check(cupy, f, smooth, normal(50), n)
-        assert ("run graph" in driver_double.log) == (n >= 90)
+        assert log.count("run graph") == graphs
+        assert n == 0 or log.count("launch") == 2 * (n - 64 * graphs) + 1
+
+
+def triangle(a):
+    for i in range(a.shape[0]):
+        a[i, :i] = a[i, :i] * 2 + a[:i, i]
+        a[i:, i] -= a[i:, :i].sum(axis=1)
+    return (a * 1,)
+
+
+def test_trips_of_other_sizes_are_one_graph(cupy: Any, prepared: list[Any]) -> None:
+    f = npjit.jit(triangle, fullgraph=True)
+    log = driver_double.log
+    for k in range(4):
+        log.clear()
+        check(cupy, f, triangle, normal(9, 9) + k)
+        assert log.count("run graph") == (1 if k >= 2 else 0)
+        assert ("launch" in log) == (k < 2)
+    assert len(prepared) == 1
+
+
+def test_trips_beyond_those_made_ready_ahead(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[int] = []
+    run = cuda_late.Late.run
+
+    def noting(self: cuda_late.Late, value: int, bases: Any) -> bool:
+        ran.append(value)
+        return run(self, value, bases)
+
+    monkeypatch.setattr(cuda_late.Late, "run", noting)
+    monkeypatch.setattr(cuda_prepare, "_AHEAD", 4)
+    f = npjit.jit(triangle, fullgraph=True)
+    for k in range(3):
+        check(cupy, f, triangle, normal(9, 9) + k)
+    assert ran == [*range(9)] * 3 and f.cache_info()["whole"] == 3
+
+
+def converge(x, tol):
+    n = 0
+    while np.abs(x).max() > tol:
+        x = x * 0.5 if x[0] > 0 else x * 0.25
+        n += 1
+    return x, x * n
+
+
+def test_while_loops_and_branches_run_without_python(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*given: Any) -> None:
+        raise AssertionError("conditions are the runtime's to read")
+
+    monkeypatch.setattr(cupy.device, "read", read)
+    f = npjit.jit(converge, fullgraph=True)
+    for k in range(3):
+        driver_double.log.clear()
+        check(cupy, f, converge, normal(40) + k, 1e-3)
+        assert driver_double.log.count("read") >= 20
+    assert "run graph" in driver_double.log
+
+
+def sized_by_values(x, counts):
+    total = 0.0
+    for i in range(counts.shape[0]):
+        n = int(counts[i])
+        total = total + x[:n].sum()
+    return (x * total,)
+
+
+def test_sizes_that_the_gpu_computes(cupy: Any) -> None:
+    f = npjit.jit(sized_by_values)
+    for k in range(3):
+        check(cupy, f, sized_by_values, normal(40), np.array([3, 0, 17, 40 - k]))
+
+
+def capped(x, n):
+    total = np.zeros_like(x)
+    for i in range(n):
+        total[i:] += x[: x.shape[0] - i]
+        if total.max() > 4:
+            break
+    return (total,)
+
+
+def test_loops_that_stop(cupy: Any) -> None:
+    f = npjit.jit(capped, fullgraph=True)
+    for k in range(3):
+        check(cupy, f, capped, np.abs(normal(20)) + k / 3, 15)
 
 
 def test_a_launch_that_fails_names_the_kernel(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,10 +391,45 @@ def test_a_tape_refuses_launches_beyond_its_words() -> None:
 def test_host_steps_stop_a_tape_or_raise() -> None:
     seen: list[Any] = []
     tape = _runtime.Tape([], [], [seen.append, lambda bases: False, seen.append])
-    assert tape.run([3, 4], 2) is False
+    assert tape.run([3, 4]) is False
     assert seen == [[3, 4]]
     with pytest.raises(ZeroDivisionError):
         _runtime.Tape([], [], [lambda bases: 1 / 0]).run([])
+
+
+def test_tapes_in_tapes() -> None:
+    driver_double.install()
+    flags = np.array([False, True])
+    base = flags.ctypes.data
+    seen: list[str] = []
+
+    def noting(name: str, *more: Any) -> _runtime.Tape:
+        def note(bases: list[int]) -> None:
+            seen.append(name)
+            for place, value in more:
+                flags[place] = value
+
+        return _runtime.Tape([], [], [note])
+
+    def run(*steps: Any) -> tuple[bool, str]:
+        seen.clear()
+        done = _runtime.Tape([], [], steps).run([base])
+        return done, "".join(seen)
+
+    no, yes = (0, 0), (0, 1)
+    a, b = noting("a"), noting("b")
+    assert run(("repeat", no, [a, b], [], 5)) == (True, "ababa")
+    assert run(("repeat", no, [a], [no, yes], 5)) == (True, "")
+    assert run(("branch", no, [a, b]), ("branch", yes, [a, b])) == (True, "ba")
+    assert run(("require", yes), lambda bases: seen.append("c")) == (True, "c")
+    assert run(("repeat", no, [_runtime.Tape([], [], [("require", no)])], [], 2), a.run) == (
+        False,
+        "",
+    )
+    off = noting("x", (1, False))
+    assert run(("loop", yes, [a, off], [])) == (True, "axa")
+    flags[1] = True
+    assert run(("loop", yes, [a, noting("y", (0, True))], [no])) == (True, "ay")
 
 
 def test_headers_describe_device_arrays() -> None:

@@ -5,8 +5,8 @@ text needs of the prelude, ready to paste in front of it (behind runtime/abi.h):
 
     prelude_text("... v1 = nj_sin(v0); ...", vector=frozenset({"sin"}))
 
-Types      i8 i16 i32 i64 u8 u16 u32 u64, b1 (is `bool`), f16 (a struct), f32, f64,
-           c64 = cplx<f32>, c128 = cplx<f64> (struct {T re, im;}; aggregate: `c128{re, im}`).
+Types      i8 i16 i32 i64 u8 u16 u32 u64, b1 (is `bool`), f16 and bf16 (structs), f32,
+           f64, c64 = cplx<f32>, c128 = cplx<f64> (struct {T re, im;}; aggregate: `c128{re, im}`).
            Arrays of b1 are declared `u8*`, loaded by nj_truth(p[i]) and stored as `p[i] = c`: so
            gcc vectorises a choice by a loaded b1, and bytes other than 0 and 1 count as true.
 Operators  C++ + - * and unary - work for every type but b1 (the result on narrow ints is promoted:
@@ -15,7 +15,7 @@ Operators  C++ + - * and unary - work for every type but b1 (the result on narro
            order), & | ^ ~ for ints and & | ^ ! for b1. f16 computes in f32 and rounds after each.
            f16 and cplx also have += *=.
 
-Functions are inlined always, overloaded by type, named nj_<NumPy's name>. R: f16 f32 f64. I: the
+Functions are inlined always, overloaded by type, named nj_<NumPy's name>. R: f16 bf16 f32 f64. I: the
 ints. C: c64 c128. A function of two arguments takes both of one type: cast first with nj_cast.
 Join conditions by & and |: && and || are branches, which keep a loop scalar.
 
@@ -39,6 +39,7 @@ C          nj_sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh ar
            sign rint (x) -> C              power maximum minimum fmax fmin (x, y) -> C
            absolute angle (x) -> the real type      isnan isinf isfinite (x) -> b1
 Choice     T nj_select(b1 c, T a, T b)     where
+           i64 nj_seldom(b1 c, i64 a, i64 b)   the same where c hardly ever holds
            b1 nj_held(b1 c)                c, for the choice whether to load a complex element
 Reductions nj_cascade<T> s;                pairwise sum of f32 f64 c64 c128, error at most NumPy's
              for (i64 b = lo; b < hi; b += NJ_BLOCK(T)) {
@@ -62,6 +63,7 @@ Reductions nj_cascade<T> s;                pairwise sum of f32 f64 c64 c128, err
 Indices    nj_wrap_index(i64 i, i64 n, i32* failed) -> i64             the cold path of a check
            nj_size_floordiv nj_size_mod nj_size_min nj_size_max (i64, i64) -> i64
            nj_size_select(i, a, b) -> i64                              a where i >= 0, else b
+           nj_size_pow2(n) -> i64                                      2 to the n
 Products   nj_multiply_add(x, y, z)            x * y + z for f32 f64, fused where the machine can
            nj_dot<T>(n, a, sa, b, sb) -> T     (T b1: u8 arrays, u8 result)
            nj_gemv<T>(m, n, a, a0, a1, x, sx, y, sy)                   y[m] = a[m, n] x[n]
@@ -72,6 +74,8 @@ Arrays     nj_scan<T, J>(api, from, to, axis)                          a running
            nj_scatter<T, J, place, dims...>(arrays)                  arrays: base, value, indices...
            npjit_arrays of T; J is nj_join_add, multiply, maximum, minimum, logaddexp or last (the
            last value stays)
+Shares     nj_share(api, trips, work, run) -> int            trips that threads share out
+Sweeps     nj_sweep(api, paces, trip, trips, bytes, run)     launches that advance together
 
 A paragraph of a header ends at a blank line and defines the names that its lines at the margin
 declare. `// without sin` in its first line keeps it for compilers that cannot call libmvec's sin.
@@ -81,7 +85,8 @@ import functools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+
+from npjit.codegen.prelude.headers import BRAIN, texts_of
 
 # Header, and the types that a unit must mention before it may get one of its paragraphs.
 _HEADERS: tuple[tuple[str, frozenset[str]], ...] = (
@@ -97,7 +102,10 @@ _HEADERS: tuple[tuple[str, frozenset[str]], ...] = (
     ("linalg.h", frozenset()),
     ("blas.h", frozenset()),
     ("arrays.h", frozenset()),
+    ("sweep.h", frozenset()),
+    ("shares.h", frozenset()),
     ("half.h", frozenset({"f16"})),
+    ("half.h", BRAIN),
     ("complex.h", frozenset({"cplx", "c64", "c128"})),
 )
 
@@ -209,12 +217,7 @@ def _guards(vector: frozenset[str]) -> tuple[Paragraph, ...]:
 
 @functools.cache
 def _paragraphs() -> tuple[Paragraph, ...]:
-    folder = Path(__file__).parent
-    found = []
-    for name, types in _HEADERS:
-        _, *texts = (folder / name).read_text().split("\n\n")
-        found += [parse(text.strip("\n"), types) for text in texts]
-    return tuple(found)
+    return tuple(parse(t, types) for name, types in _HEADERS for t in texts_of(name, types))
 
 
 def parse(text: str, types: frozenset[str]) -> Paragraph:
@@ -222,7 +225,9 @@ def parse(text: str, types: frozenset[str]) -> Paragraph:
     condition = re.match(r"// without (\w+)\n", text)
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("//")]
     body = "\n".join(lines)
-    margin = "\n".join(line for line in lines if line[:1] not in " }")
+    # a declaration may go on with its name
+    whole = re.sub(r"^(static .*\))\n +(nj_)", r"\1 \2", body, flags=re.MULTILINE)
+    margin = "\n".join(line for line in whole.splitlines() if line[:1] not in " }")
     declared = (next(filter(None, match.groups())) for match in _DECLARED.finditer(margin))
     uses = frozenset(_IDENTIFIER.findall(body))
     without = condition.group(1) if condition else None

@@ -104,6 +104,13 @@ NJ_INLINE i64 nj_size_max(i64 a, i64 b) { return a > b ? a : b; }
 
 NJ_INLINE i64 nj_size_select(i64 i, i64 a, i64 b) { return i >= 0 ? a : b; }
 
+NJ_INLINE i64 nj_size_pow2(i64 n) { return (i64)1 << nj_size_min(nj_size_max(n, 0), 62); }
+
+static __attribute__((noinline, cold)) i64 nj_cold(i64 a) { return a; }
+
+// A choice of what seldom holds, as a branch: compilers make none of two values at hand.
+NJ_INLINE i64 nj_seldom(b1 c, i64 a, i64 b) { return __builtin_expect(c, false) ? nj_cold(a) : b; }
+
 // The cold path of an index check: `i` is not in 0..n-1. A negative index counts from the end.
 static __attribute__((noinline, cold)) i64 nj_wrap_index(i64 i, i64 n, i32* failed) {
   const i64 wrapped = i < 0 ? i + n : i;
@@ -124,6 +131,9 @@ NJ_INLINE b1 nj_are_close(const i64 (&offsets)[count]) {
                (offsets[j] - offsets[i] < 8);
   return found;
 }
+
+// The end of a part of from .. to that does not reach beyond `at`.
+NJ_INLINE i64 nj_cut(i64 from, i64 to, i64 at) { return (from < at) & (at < to) ? at : to; }
 
 // Copies an array of any strides (in elements) to packed memory, or back from there; the end of what
 // was packed.

@@ -2,6 +2,7 @@
 
 struct f16 {
   u16 bits;
+  static const b1 is_brain = false;
 };
 #ifdef __CUDA_ARCH__
 NJ_INLINE f32 nj_widen(f16 h) {

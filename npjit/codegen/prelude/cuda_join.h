@@ -5,6 +5,14 @@ NJ_INLINE T nj_shuffle(u32 mask, T x, i32 distance) {
   return (T)__shfl_xor_sync(mask, x, distance);
 }
 
+// The smallest power of two that is at least n.
+NJ_INLINE constexpr i32 nj_power(i32 n) {
+  i32 power = 1;
+  while (power < n)
+    power *= 2;
+  return power;
+}
+
 // All `lanes` threads of a group get the join; those of more than a warp are a whole block.
 template <i32 lanes, class Fold>
 NJ_INLINE Fold nj_join(Fold mine, Fold* shares) {
@@ -19,9 +27,14 @@ NJ_INLINE Fold nj_join(Fold mine, Fold* shares) {
     if (own == 0)
       shares[threadIdx.x / 32] = mine;
     __syncthreads();
-    mine = shares[own % (lanes / 32)];
+    const i32 warps = lanes / 32;
+    const u32 places = nj_power(warps);
+    if (own % places < warps)
+      mine = shares[own % places];
+    else
+      mine.start();
 #pragma unroll
-    for (i32 distance = lanes / 64; distance > 0; distance /= 2) {
+    for (i32 distance = places / 2; distance > 0; distance /= 2) {
       mine.take(mine.across(mask, distance));
     }
   }

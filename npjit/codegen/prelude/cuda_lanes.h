@@ -10,14 +10,24 @@ struct nj_pack {
   alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) T at[N];
 };
 
-// All lanes are there.
+// All lanes are there, each beside the last one.
 struct nj_full {
+  static constexpr i32 apart = 1;
   constexpr b1 has(i32) const { return true; }
   constexpr b1 fills(i32) const { return true; }
 };
 
 // The first lanes are there.
 struct nj_some {
+  static constexpr i32 apart = 1;
+  i32 lanes;
+  b1 has(i32 lane) const { return lane < lanes; }
+  constexpr b1 fills(i32) const { return false; }
+};
+
+// The first lanes are there, and between two of them those of a warp's other threads.
+struct nj_apart {
+  static constexpr i32 apart = 32;
   i32 lanes;
   b1 has(i32 lane) const { return lane < lanes; }
   constexpr b1 fills(i32) const { return false; }
@@ -25,6 +35,7 @@ struct nj_some {
 
 // All lanes are there, or none.
 struct nj_present {
+  static constexpr i32 apart = 1;
   b1 all;
   b1 has(i32) const { return all; }
   b1 fills(i32) const { return all; }
@@ -32,6 +43,7 @@ struct nj_present {
 
 // Lanes from `first` on and before `last` are there.
 struct nj_span {
+  static constexpr i32 apart = 1;
   i32 first, last;
   b1 has(i32 lane) const { return lane >= first && lane < last; }
   b1 fills(i32 lanes) const { return first <= 0 && last >= lanes; }
@@ -42,15 +54,17 @@ struct nj_span {
 const i32 nj_exact = 0;
 const i32 nj_whole = 1;
 const i32 nj_skewed = 2;
-// The lanes of a pack at `start` of a row of n elements.
+// The lanes of a pack at `start` of a row of n elements. Only a thread's first pack can begin in
+// front of the row, and only its last ones can reach over the end.
 template <i32 edges, class idx>
-NJ_INLINE auto nj_lanes_at(idx start, idx n) {
+NJ_INLINE auto nj_lanes_at(idx start, idx n, b1 first, b1 last) {
   if constexpr (edges == nj_exact) {
     return nj_full();
   } else if constexpr (edges == nj_skewed) {
-    return nj_span{(i32)(start < 0 ? -start : 0), (i32)(n - start < 64 ? n - start : 64)};
+    const i32 before = first && start < 0 ? (i32)-start : 0;
+    return nj_span{before, last && n - start < 64 ? (i32)(n - start) : 64};
   } else {
-    return nj_present{start < n};
+    return nj_present{!last || start < n};
   }
 }
 
@@ -90,6 +104,12 @@ struct nj_word<4> {
   typedef uint4 type;
 };
 
+// Where number i of a pack lies whose lanes are `apart`.
+template <i32 apart, i32 planes>
+NJ_INLINE constexpr i32 nj_place(i32 i) {
+  return i / planes * planes * apart + i % planes;
+}
+
 // Memory is aligned to 2^aligned bytes; `planes` numbers make one lane.
 template <u64 aligned, i32 planes, class T, i32 N, class Count>
 NJ_INLINE void nj_load(nj_pack<T, N>& to, const T* from, Count count) {
@@ -106,7 +126,7 @@ NJ_INLINE void nj_load(nj_pack<T, N>& to, const T* from, Count count) {
   }
 #pragma unroll
   for (i32 i = 0; i < N; ++i)
-    to.at[i] = count.has(i / planes) ? from[i] : T();
+    to.at[i] = count.has(i / planes) ? from[nj_place<Count::apart, planes>(i)] : T();
 }
 
 template <u64 aligned, i32 planes, class T, i32 N, class Count>
@@ -125,6 +145,6 @@ NJ_INLINE void nj_store(T* to, const nj_pack<T, N>& from, Count count) {
 #pragma unroll
   for (i32 i = 0; i < N; ++i) {
     if (count.has(i / planes))
-      to[i] = from.at[i];
+      to[nj_place<Count::apart, planes>(i)] = from.at[i];
   }
 }

@@ -1,4 +1,4 @@
-// Cumulative reductions along rows, and additions at indices: whole kernels, for steps that are no loops.
+// Cumulative reductions along rows: whole kernels, for steps that are no loops.
 
 // What a running value starts from, and how it takes in one more.
 template <class T>
@@ -23,27 +23,39 @@ struct nj_running_min {
 };
 
 // A block goes along each row in stretches of several packs a thread: scans inside packs, of the
-// packs' totals inside warps, and of the warps' totals by every thread.
-template <class T, class Join, i32 V, u64 A>
+// packs' totals inside warps, and of the warps' totals by every thread. Where rows begin between
+// boundaries, the first pack begins in front of its row.
+template <class T, class Join, i32 V, u64 A, b1 skewed>
 static __global__ void __launch_bounds__(256) nj_scan_rows(const T* from, T* to, i64 length) {
   const i32 items = 4;
   __shared__ T totals[items][8];
-  const T* const source = from + (i64)blockIdx.x * length;
-  T* const target = to + (i64)blockIdx.x * length;
+  const i64 begin = (i64)blockIdx.x * length;
+  const i32 skew = skewed ? (i32)(begin % V) : 0;
+  const T* const source = from + begin - skew;
+  T* const target = to + begin - skew;
+  const i64 end = skew + length;
+  // packs that lie in the array are loaded whole
+  const i64 last = (i64)gridDim.x * length - begin + skew - V;
   const i32 lane = threadIdx.x % 32;
   const i32 warp = threadIdx.x / 32;
   T carry = Join::start();
-  for (i64 base = 0; base < length; base += 256 * items * V) {
+  for (i64 base = 0; base < end; base += 256 * items * V) {
     nj_pack<T, V> packs[items];
     T own[items];
 #pragma unroll
     for (i32 k = 0; k < items; ++k) {
       const i64 start = base + (k * 256 + (i32)threadIdx.x) * V;
-      const i64 left = length - start;
-      if (left >= V)
+      if (start < end && start <= last)
         nj_load<A, 1>(packs[k], source + start, nj_full());
       else
-        nj_load<A, 1>(packs[k], source + start, nj_some{left > 0 ? (i32)left : 0});
+        nj_load<A, 1>(packs[k], source + start, nj_some{start < end ? (i32)(end - start) : 0});
+      if constexpr (skewed) {
+#pragma unroll
+        for (i32 i = 0; i < V - 1; ++i) {
+          if (start + i < skew)
+            packs[k].at[i] = Join::start();
+        }
+      }
     }
 #pragma unroll
     for (i32 k = 0; k < items; ++k) {
@@ -77,24 +89,11 @@ static __global__ void __launch_bounds__(256) nj_scan_rows(const T* from, T* to,
       for (i32 i = 0; i < V; ++i)
         packs[k].at[i] = Join::join(before, packs[k].at[i]);
       const i64 start = base + (k * 256 + (i32)threadIdx.x) * V;
-      const i64 left = length - start;
-      if (left >= V)
-        nj_store<A, 1>(target + start, packs[k], nj_full());
-      else if (left > 0)
-        nj_store<A, 1>(target + start, packs[k], nj_some{(i32)left});
+      const i64 left = end - start;
+      const nj_span count{start < skew ? skew : 0, left < V ? (i32)left : V};
+      if (left > 0)
+        nj_store<A, 1>(target + start, packs[k], count);
     }
     __syncthreads();
-  }
-}
-
-// to[index[i], j] += values[i, j], in no given order; a negative index counts from the end of `rows`.
-template <class T>
-static __global__ void nj_scatter_add(T* to, const T* values, const i64* index, i64 count,
-                                      i64 width, i64 rows) {
-  const i64 step = (i64)gridDim.x * 256;
-  for (i64 n = (i64)blockIdx.x * 256 + threadIdx.x; n < count * width; n += step) {
-    const i64 row = index[width == 1 ? n : n / width];
-    const i64 column = width == 1 ? 0 : n % width;
-    atomicAdd(to + (row < 0 ? row + rows : row) * width + column, values[n]);
   }
 }

@@ -3,6 +3,7 @@
 
 struct f16 {
   u16 bits;
+  static const b1 is_brain = false;
 };
 NJ_INLINE f32 nj_widen(f16 h) {
   const u32 magnitude = (u32)(h.bits & 0x7fff) << 13;

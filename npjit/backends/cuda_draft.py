@@ -1,0 +1,124 @@
+"""What a tape is made of, before its functions are loaded.
+
+In: launches, products, loops, branches and callables one after the other. Out: the names of the
+functions to load, and with their handles the runtime's `Tape`:
+
+    draft.functions()                   ->  ["k0<i32, 4, 0x24ull>"]
+    draft.tape({"k0<i32, 4, 0x24ull>": 0x55d0})
+
+Parameters are *words* of 64 bits. A *patch* says which word is the address of a numbered base plus
+an offset; a `Flag` says where a bool lies:
+
+    words     [x's address, y's address, 1000, ...]       the parameters of all launches
+    patches   word 0 is base 0 + 0, word 1 is base 1 + 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from npjit import _runtime
+from npjit.codegen.cuda_launch import Start
+
+# a base's number, and an offset in bytes
+Flag = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Steps that are ready, the bytes of scratch memory and the number of counters they need."""
+
+    tape: _runtime.Tape
+    scratch: int
+    counters: int
+
+
+@dataclass(frozen=True)
+class Work:
+    """A function to start, or the numbers of a product (runtime/cublas.h), on words of a draft."""
+
+    what: Start | tuple[int, ...]
+    first: int
+    words: int
+    label: str
+
+    def moved(self, by: int) -> Work:
+        """The same, its words so many further on."""
+        return Work(self.what, self.first + by, self.words, self.label)
+
+    def step(self, functions: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The runtime's form."""
+        if isinstance(self.what, tuple):
+            return "product", self.what, self.first, self.words, self.label
+        start = self.what
+        handle = functions[start.function]
+        return "launch", handle, *start.grid, start.block, self.first, self.words, self.label
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Drafts in a row: "require" has none, "repeat" takes them by turns so many `times`, "loop" has
+    test and body, "branch" two sides; as the runtime's `Tape` describes them."""
+
+    kind: str
+    flag: Flag
+    bodies: tuple[Draft, ...] = ()
+    stops: tuple[Flag, ...] = ()
+    times: int = 0
+
+    def step(self, functions: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The runtime's form."""
+        tapes = [b.tape(functions) for b in self.bodies]
+        return self.kind, self.flag, tapes, self.stops, self.times
+
+
+@dataclass
+class Draft:
+    """See the module's docstring."""
+
+    words: list[int] = field(default_factory=list)
+    patches: list[tuple[int, int, int]] = field(default_factory=list)
+    steps: list[Work | Branch | Callable[[list[int]], Any]] = field(default_factory=list)
+
+    def patch(self, base: int, offset: int) -> None:
+        """One more word: a base plus an offset."""
+        self.patches.append((len(self.words), base, offset))
+        self.words.append(0)
+
+    def work(self, what: Start | tuple[int, ...], first: int, label: str) -> None:
+        """Start something with the words from number `first` on."""
+        self.steps.append(Work(what, first, len(self.words) - first, label))
+
+    def add(self, body: Draft, times: int) -> None:
+        """The steps of another draft, so many times behind each other."""
+        by = len(self.words)
+        self.words += body.words
+        self.patches += [(word + by, base, offset) for word, base, offset in body.patches]
+        self.steps += [s.moved(by) if isinstance(s, Work) else s for s in body.steps] * times
+
+    def is_plain(self) -> bool:
+        """Whether there is nothing but launches and products."""
+        return all(isinstance(step, Work) for step in self.steps)
+
+    def works(self) -> Iterator[Work]:
+        """All launches and products, those of loops and branches once."""
+        for step in self.steps:
+            if isinstance(step, Work):
+                yield step
+            elif isinstance(step, Branch):
+                for body in step.bodies:
+                    yield from body.works()
+
+    def functions(self) -> list[str]:
+        """The functions that are started."""
+        starts = [w.what for w in self.works()]
+        return list(dict.fromkeys(s.function for s in starts if isinstance(s, Start)))
+
+    def tape(self, functions: Mapping[str, Any]) -> _runtime.Tape:
+        """The runtime's form, with the functions by name that the device has loaded."""
+        steps: Sequence[Any] = [
+            s.step(functions) if isinstance(s, Work | Branch) else s for s in self.steps
+        ]
+        return _runtime.Tape(self.words, self.patches, steps)
