@@ -172,6 +172,8 @@ class JaxClock:
 def _jax_peers(workload: Workload, arguments: Sequence[Any]) -> Iterator[Peer]:
     import jax
 
+    # float32 products, as the others'
+    jax.config.update("jax_default_matmul_precision", "highest")
     form = _JAX_FORMS.get(workload.name) or _with_jax(workload.function)
     if workload.gradient:
         form = jax.value_and_grad(form, argnums=workload.gradient)

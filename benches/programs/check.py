@@ -26,8 +26,20 @@ def assert_right(
     for one, other in zip(flat(got), flat(want), strict=True):
         if not typed and isinstance(other, np.generic | int | float):
             one = type(other)(one)
+        if identical(one, other):
+            continue
         bound = allowance(program.conditioning, other)
         assert_equal_numpy(one, other, ulp=TRANSCENDENTAL, bound=bound)
+
+
+def identical(one: Any, other: Any) -> bool:
+    """Whether two arrays hold the same bytes: most arguments do, and this is soon known."""
+    arrays = isinstance(one, np.ndarray) and isinstance(other, np.ndarray)
+    if not (arrays and one.dtype == other.dtype and one.shape == other.shape and one.ndim):
+        return False
+    if not (one.flags.c_contiguous and other.flags.c_contiguous):
+        return False
+    return np.array_equal(one.view(np.uint8), other.view(np.uint8))
 
 
 def flat(results: tuple[Any, ...]) -> list[Any]:

@@ -22,6 +22,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -63,7 +64,7 @@ class PythranForms:
         built = self._built(program)
         if isinstance(built, Refused):
             return built
-        found = importlib.util.spec_from_file_location(built.stem, built)
+        found = importlib.util.spec_from_file_location(program.name, built)
         assert found is not None and found.loader is not None
         module = importlib.util.module_from_spec(found)
         found.loader.exec_module(module)
@@ -74,30 +75,31 @@ class PythranForms:
         if self.command is None:
             return Refused("Pythran is not installed")
         source = pythran_source(program)
-        name = f"{program.name}_{hashlib.sha256(repr((source, OPTIONS)).encode()).hexdigest()[:12]}"
+        inputs = repr((source, OPTIONS, version("pythran"))).encode()
+        name = f"{program.name}_{hashlib.sha256(inputs).hexdigest()[:12]}"
         library, reason = self.folder / f"{name}.so", self.folder / f"{name}.txt"
         if reason.exists():
             return Refused(reason.read_text())
         if not library.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
-            refused = self._compile(source, library)
+            refused = self._compile(program.name, source, library)
             if refused:
                 reason.write_text(refused)
                 return Refused(refused)
         return library
 
-    def _compile(self, source: str, library: Path) -> str:
+    def _compile(self, name: str, source: str, library: Path) -> str:
         """Empty, or why it did not compile."""
-        with tempfile.TemporaryDirectory() as scratch:
-            module = Path(scratch) / f"{library.stem}.py"
-            built = Path(scratch) / library.name
+        with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+            module = Path(scratch) / f"{name}.py"
+            built = module.with_suffix(".so")
             module.write_text(source)
             limited = ["sh", "-c", f'ulimit -t {MOST_SECONDS}; exec "$0" "$@"', str(self.command)]
             command = [*limited, *OPTIONS, "-o", built.name, module.name]
             answer = subprocess.run(command, cwd=scratch, capture_output=True, text=True)
             if not built.exists():
                 return said(answer.stderr)
-            shutil.copy(built, library)
+            built.replace(library)
         return ""
 
 

@@ -62,7 +62,8 @@ class _Moved:
         for array, copy, _ in self.known.values():
             if value is copy:
                 return array
-            if np.may_share_memory(value, copy) and copy.strides == array.strides:
+            is_view = isinstance(value, np.ndarray) and np.may_share_memory(value, copy)
+            if is_view and copy.strides == array.strides:
                 item = copy.itemsize
                 offset = (value.ctypes.data - copy.ctypes.data) // item
                 strides = tuple(s // item for s in value.strides)

@@ -14,6 +14,7 @@ that the GPU computes is made ready when they are known (`Late`).
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -227,8 +228,8 @@ class Preparation:
         for number in step.scalars:
             for i in range(words_of(self.context.plan.inputs[number])):
                 draft.patch(bases.inputs[number] + i, 0)
-        for place in self._regions(configured.regions):
-            draft.patch(bases.scratch, place)
+        for offset in self._regions(configured.regions):
+            draft.patch(bases.scratch, offset)
         draft.patch(bases.counters, 0)
         self.needs.counters = max(self.needs.counters, configured.counters)
         for start in configured.starts:
@@ -298,7 +299,7 @@ class Preparation:
             address, r = found.region.address, found.region
             if array.place.space == "input":
                 address += self.context.addresses[array.place.number]
-            operands.append(Operand(r.dtype, r.shape, r.strides, address & -address or 16))
+            operands.append(Operand(r.dtype, r.shape, r.strides, math.gcd(address, 16)))
         if isinstance(step.params, Weighing):
             return attention_for(step.params, operands, [k for k, _ in step.results])
         return routine_for(step.op, step.params, operands, question)

@@ -8,6 +8,10 @@ that a loop over such kernels is as a loop written by hand:
       const f64 v1 = mem1[0];
       mem1[0] = v0 + v1;
     }
+
+What only one side of a choice needs is computed only there, if it is dear:
+
+    v3: bool = select v1 v1 v2        b1 v3; if (v1) v3 = v1; else { ... exp ...; v3 = v2; }
 """
 
 from __future__ import annotations
@@ -18,11 +22,15 @@ import numpy as np
 
 from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_phase import Levels, PhasePrinter
+from npjit.codegen.cpp_types import is_complex
+from npjit.codegen.cpp_values import operands
 from npjit.core.op import Kind, Op
-from npjit.schedule.kernel import Apply, Const, Extent, Instr, Kernel, Phase
+from npjit.schedule.kernel import Apply, Const, Extent, Instr, Kernel, Phase, Store
 
 _SELDOM = Op("seldom", Kind.ELEMENTWISE, lambda *_: None, c="nj_seldom({0}, {1}, {2})")
 _INDEX = np.dtype("i8")
+# additions that are worth a branch which may not be foreseen
+_DEAR = 12
 
 
 class PointPrinter(KernelPrinter):
@@ -36,30 +44,69 @@ class PointPrinter(KernelPrinter):
         printed = PhasePrinter(self.values, merged, Levels([], {})).print()
         given = ", ".join(f"{kind} {name}" for kind, name in self.arguments())
         with self.writer.block(f"NJ_INLINE void {self.name}({given})"):
-            self.writer.lines(printed.levels[-1])
-            self.writer.lines(printed.levels[0])
+            self._statements(merged, printed.definitions)
         return str(self.writer)
+
+    def _statements(self, phase: Phase, definitions: dict[int, list[str]]) -> None:
+        """The values in order, dear ones where they are needed."""
+        sides = {n: s for n, i in phase.body if (s := self._dear_side(phase, n, i))}
+        late = set().union(*(only for _, only in sides.values()))
+        for n, i in phase.body:
+            if n in late:
+                continue
+            if n not in sides or not isinstance(i, Apply):
+                self.writer.lines(definitions.get(n, ()))
+                continue
+            side, only = sides[n]
+            test, *values = map(self.values.whole, i.args)
+            ((kind, name),) = self.values.names(n)
+            self.writer.line(f"{kind} {name};")
+            for k, head in enumerate((f"if ({test})", "else")):
+                with self.writer.block(head):
+                    if k == side:
+                        for m in sorted(only):
+                            self.writer.lines(definitions.get(m, ()))
+                    self.writer.line(f"{name} = {values[k]};")
+
+    def _dear_side(self, phase: Phase, number: int, i: Instr) -> tuple[int, set[int]] | None:
+        """The side of a choice that is dear, and the values that nothing else needs."""
+        if not isinstance(i, Apply) or not i.op.choice or is_complex(i.dtype):
+            return None
+        users: dict[int, set[int]] = {}
+        for n, user in phase.body:
+            for used in operands(user):
+                users.setdefault(used, set()).add(n)
+        known = dict(phase.body)
+        for side in (0, 1):
+            only, wanted = set[int](), [i.args[1 + side]]
+            while wanted:
+                n = wanted.pop()
+                others = [a for k, a in enumerate(i.args) if k != 1 + side]
+                if n not in only and n not in others and users[n] <= {number, *only}:
+                    only.add(n)
+                    wanted += operands(known[n])
+            weights = [v.op.cost for n in only if isinstance(v := known[n], Apply)]
+            stored = any(isinstance(known.get(n), Store) for n in range(min(only, default=0), number))
+            if sum(weights) >= _DEAR and not stored:
+                return side, only
+        return None
 
 
 def _with_branches(kernel: Kernel) -> Kernel:
     """The kernel with a branch where a negative index is wrapped: few are, and a branch that is
     foreseen costs less than both values and a choice."""
     known = dict(kernel.instructions())
-    if not any(_is_wrap(known, i) for i in known.values()):
-        return kernel
-    phases = tuple(
-        Phase(
-            p.axes,
-            tuple((n, replace(i, op=_SELDOM) if _is_wrap(known, i) else i) for n, i in p.body),
-        )
-        for p in kernel.phases
-    )
+
+    def changed(i: Instr) -> Instr:
+        return replace(i, op=_SELDOM) if isinstance(i, Apply) and _is_wrap(known, i) else i
+
+    phases = tuple(Phase(p.axes, tuple((n, changed(i)) for n, i in p.body)) for p in kernel.phases)
     return replace(kernel, phases=phases)
 
 
-def _is_wrap(known: dict[int, Instr], i: Instr) -> bool:
+def _is_wrap(known: dict[int, Instr], i: Apply) -> bool:
     """Whether a value is x, or x and a size where x < 0."""
-    if not isinstance(i, Apply) or not i.op.choice or i.dtype != _INDEX:
+    if not i.op.choice or i.dtype != _INDEX:
         return False
     test, other = known[i.args[0]], known[i.args[1]]
     if not isinstance(test, Apply) or test.op.relation != "<" or not isinstance(other, Apply):

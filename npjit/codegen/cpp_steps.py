@@ -339,11 +339,11 @@ class StepsPrinter:
                 work = p.each * per_item(kernel, kernel.phases)
                 pace = (p.first, p.rows, p.lag, p.below, work)
                 w.line(f"{{{', '.join(map(self.size, pace))}}},")
-        with w.block(f"const auto run = [&](i64 k, i64 {trip}, i64 from, i64 to)", "};"):
+        with w.block(f"const auto run = [=](i64 k, i64 {trip}, i64 from, i64 to)", "};"):
             for k, (launch, p) in enumerate(pairs):
-                w.line(f"if (k == {k})")
                 each = f"({self.size(p.each)})"
-                self._launch(launch, "_rows", [f"from * {each}", f"to * {each}"])
+                with w.block(f"if (k == {k})"):
+                    self._launch(launch, "_rows", [f"from * {each}", f"to * {each}"])
         sizes = f"{{0, 0, {step.lag}, {step.below}, 0}}, {self.size(step.trips)}"
         call = f"nj_sweep(api, paces, {sizes}, {self.size(step.bytes)}, run)"
         w.line(f"if ({call}) return NPJIT_INTERRUPTED;")

@@ -1,8 +1,8 @@
 """Checks of all indices in the kernels that read them anyway.
 
-In: neighbouring steps of a plan. Out: for a `Call` that adds at indices, the launch and the check in
-front of it that ask something of every index: whether all are in range. `AskedPrinter` prints the
-functions that add (`cuda_scatter.h`) with the question in them:
+In: neighbouring steps of a plan. Out: for a `Call` that adds at indices, the launch and the check
+in front of it that ask something of every index: whether all are in range. `AskedPrinter` prints
+the functions that add (`cuda_scatter.h`) with the question in them:
 
     launch k0(index, flag; n, m), check flag, call scatter_add(bins, values, index)
         ->   __global__ void k0_sort(..., u32* flag, i64 size0, i64 size1) {
@@ -95,19 +95,19 @@ class AskedPrinter(CudaPrinter):
     """Prints the functions for one question, a kernel for which `asks_each` holds."""
 
     def print(self) -> str:
+        read = "const T* values, const i64* index, i64 apart, i64 count, i64 rows"
         self._print(
             "private",
             "i32 BINS",
             "1024",
-            "T* to, const T* values, const i64* index, i64 apart, i64 count, i64 rows, i64 copies",
+            f"T* to, {read}, i64 copies",
             "nj_scatter_block<T, BINS>(to, values, index, apart, count, rows, copies, holds, flag);",
         )
         self._print(
             "sort",
             "i32 ITEMS, i32 BITS, i32 BUCKETS",
             "512, 2",
-            "const T* values, const i64* index, i64 apart, i64 count, i64 rows, "
-            "T* sorted, u16* within, u16* starts",
+            f"{read}, T* sorted, u16* within, u16* starts",
             "nj_scatter_tile<T, ITEMS, BITS, BUCKETS>"
             "(values, index, apart, count, rows, sorted, within, starts, holds, flag);",
         )

@@ -127,14 +127,16 @@ def _backward(call: _Call, wanted: Sequence[int]) -> Routine | None:
     kept = [Address(n, is_scratch=True) for n in range(3)]
     parts = []
     for name, count, made in (
-        ("nj_attention_gradient_rows", call.rows, (of_q,)),
+        ("nj_attention_gradient_rows", call.rows, ()),
+        ("nj_attention_gradient_queries", call.rows, (of_q,)),
         ("nj_attention_gradient_keys", call.keys, (of_k, of_v)),
     ):
+        if made and all(m == _NOWHERE for m in made):
+            continue
         start = Start(_instance(name, *instance), (up(count, _ROWS) * call.batches, 1), _THREADS)
         parts.append(Part(start, (*call.given(), *made, *kept, *words)))
-    is_short = of_k == of_v == _NOWHERE
     regions = (4 * call.batches * call.rows,) * len(kept)
-    return Routine(tuple(parts[:1] if is_short else parts), regions)
+    return Routine(tuple(parts), regions)
 
 
 def _instance(name: str, *arguments: str | int) -> str:

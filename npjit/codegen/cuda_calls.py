@@ -5,7 +5,7 @@ In: a `Call` step with actual shapes, strides and addresses. Out: a `Routine`, t
 start and their parameters; None for what the device's libraries do.
 
     cumulative sum of a (32768, 4096) float32 array along axis 1
-        -> nj_scan_rows<f32, nj_running_sum<f32>, 4, 4, false> with 32768 blocks, given from, to, 4096
+        -> nj_scan_rows<f32, nj_running_sum<f32>, 4, 4, false>: 32768 blocks, given from, to, 4096
 """
 
 from __future__ import annotations
@@ -143,14 +143,14 @@ def _scan(op: Op, axis: int, operands: Sequence[Operand]) -> Routine | None:
 # to be worth it
 _SHARED = 2**15
 _OFTEN = 4
-# blocks that a large device runs at once
+# blocks that a large device runs at once, and their threads; threads of a block that sorts, or adds
+# what is sorted
 _BUSY = 264
 _THREADS = 1024
-_TILE = 512
-# values from which sorting pays; buckets that a tile has at most, and values of a tile for each
-_SORTED = 2**22
-_BUCKETS = 512
-_IN_TILE = 8
+_SORTING = 512
+# how many values are worth sorting, and how many of a tile must be in a bucket
+_MANY = 2**22
+_TOGETHER = 24
 
 
 def _scatter(
@@ -172,8 +172,8 @@ def _scatter(
     blocks = min(_BUSY, up(index.size, _THREADS * _OFTEN))
     if width == 1 and rows <= in_block and rows * blocks * _OFTEN <= index.size:
         return _asking(_private(dtype, rows, blocks, in_block, given), question)
-    buckets = up(rows, in_block)
-    if width == 1 and buckets <= _BUCKETS and index.size >= max(_SORTED, _OFTEN * rows):
+    buckets, tile = up(rows, in_block), _tile(dtype)
+    if width == 1 and buckets * _TOGETHER <= tile and index.size >= max(_MANY, _OFTEN * rows):
         return _asking(_sorted(dtype, index.size, rows, buckets, given), question)
     blocks = min(up(index.size * width, _BLOCK), _BLOCKS)
     start = Start(f"nj_scatter_add<{ctype(dtype)}>", (blocks, 1), _BLOCK)
@@ -190,17 +190,23 @@ def _private(dtype: Any, rows: int, blocks: int, in_block: int, given: _Given) -
     return Routine((Part(start, (Address(3), *given, copies)),), copies=True)
 
 
+def _tile(dtype: Any) -> int:
+    """Values that a block sorts in shared memory, whose rows take two bytes each there."""
+    return _SORTING * (14 if dtype.itemsize == 4 else 8)
+
+
 def _sorted(dtype: Any, count: int, rows: int, buckets: int, given: _Given) -> Routine:
     """Values that are sorted before they are added."""
-    items = 14 if dtype.itemsize == 4 else 8
     bits = (_SHARED // dtype.itemsize).bit_length() - 1
-    tile, room = _TILE * items, power(buckets)
+    tile, room = _tile(dtype), power(buckets)
     tiles = up(count, tile)
     regions = (tiles * tile * dtype.itemsize, tiles * tile * 2, tiles * (room + 1) * 2)
     scratch = tuple(Address(k, is_scratch=True) for k in range(len(regions)))
     kind = ctype(dtype)
-    sort = Start(f"nj_scatter_sort<{kind}, {items}, {bits}, {room}>", (tiles, 1), _TILE)
-    add = Start(f"nj_scatter_buckets<{kind}, {tile}, {bits}, {room}>", (2 * _BUSY, 1), _TILE)
+    sort = Start(
+        f"nj_scatter_sort<{kind}, {tile // _SORTING}, {bits}, {room}>", (tiles, 1), _SORTING
+    )
+    add = Start(f"nj_scatter_buckets<{kind}, {tile}, {bits}, {room}>", (2 * _BUSY, 1), _SORTING)
     parts = Part(sort, (*given, *scratch)), Part(add, (Address(3), rows, tiles, buckets, *scratch))
     return Routine(parts, regions, copies=True)
 
@@ -212,9 +218,7 @@ def _asking(routine: Routine, question: Question | None) -> Routine:
     reads, *others = routine.parts
     flag = Address(len(routine.regions), is_scratch=True)
     name = reads.start.function.replace("nj_scatter", question.kernel)
-    asks = Part(
-        replace(reads.start, function=name), (*reads.parameters, flag, *question.sizes)
-    )
+    asks = Part(replace(reads.start, function=name), (*reads.parameters, flag, *question.sizes))
     begin = Part(Start("nj_scatter_begin", (1, 1), 1), (flag,))
     regions = (*routine.regions, 4)
     return Routine((begin, asks, *others), regions, routine.copies, answers=2)
@@ -225,12 +229,14 @@ def routines_text(plan: Plan) -> str:
     found: set[str] = set()
     for step in every_step(plan.steps):
         if isinstance(step, CallStep) and isinstance(step.params, Weighing):
-            back = ("nj_attention_gradient_rows", "nj_attention_gradient_keys")
-            found |= set(back) if step.params.backward else {"nj_attention"}
+            back = {f"nj_attention_gradient_{part}" for part in ("rows", "queries", "keys")}
+            found |= back if step.params.backward else {"nj_attention"}
             found |= {ctype(a.dtype) for a in step.arguments}
         elif isinstance(step, CallStep) and step.op.reduction is not None:
             if step.op.kind is Kind.SCAN:
                 found |= {"nj_scan_rows", f"nj_running_{step.op.reduction.style}"}
             elif step.op.kind is Kind.SCATTER:
-                found |= {f"nj_scatter_{way}" for way in ("add", "private", "sort", "buckets", "begin")}
+                found |= {
+                    f"nj_scatter_{way}" for way in ("add", "private", "sort", "buckets", "begin")
+                }
     return "".join(f"// {name}\n" for name in sorted(found))

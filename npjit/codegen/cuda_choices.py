@@ -79,7 +79,9 @@ def _where_nothing_changes(values: _Values, i: Instr, positive: Collection[int])
         none = values.get(choice.args[2])
         if not isinstance(none, Const) or none.value.value != number:
             continue
-        if {d.dtype for d in (choice, none, values[other]) if not isinstance(d, Store)} != {i.dtype}:
+        if {d.dtype for d in (choice, none, values[other]) if not isinstance(d, Store)} != {
+            i.dtype
+        }:
             continue
         same = i.dtype.kind != "f" or np.signbit(none.value.value) == np.signbit(number)
         if same or other in positive:

@@ -61,8 +61,11 @@ class MapPrinter(CudaPrinter):
             first = f"(idx)blockIdx.x * {BLOCK // 32} + threadIdx.x / 32"
             with w.block(f"for (idx row = {first}; row < rows; row += step)"):
                 self.decode(others, "row")
-                with w.block(f"for (idx start{last} = threadIdx.x % 32; start{last} < n; start{last} += 32 * V)"):
-                    w.line(f"const nj_apart count{{(i32)nj_size_min(V, (n - start{last} + 31) / 32)}};")
+                at = f"start{last}"
+                loop = f"idx {at} = threadIdx.x % 32; {at} < n; {at} += 32 * V"
+                with w.block(f"for ({loop})"):
+                    lanes = f"(i32)nj_size_min(V, (n - {at} + 31) / 32)"
+                    w.line(f"const nj_apart count{{{lanes}}};")
                     self.lanes(printed, moves, last)
 
     def configure(self, request: Request) -> Configured:

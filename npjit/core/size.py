@@ -2,7 +2,8 @@
 
 A *size* is a Python int or an `Expr`, a canonical polynomial with integer coefficients over atoms.
 Atoms are `Var` (an input's extent, an int argument, a loop index) and `Fn` (floor division, modulo,
-min, max, select, powers of 2). Equal polynomials are equal objects by value, so sizes can be dictionary keys.
+min, max, select, powers of 2). Equal polynomials are equal objects by value, so sizes can be
+dictionary keys.
 
     >>> n = var("n", lo=0)
     >>> text(2 * (n + 1) - n)
@@ -304,7 +305,7 @@ def _atom_bounds(atom: Atom) -> Interval:
         return least([r[0] for r in ranges[1:]], all), most([r[1] for r in ranges[1:]], all)
     if atom.name == "pow2":
         low, high = ranges[0]
-        return pow2(low or 0), pow2(GREATEST_EXPONENT if high is None else high)
+        return 1 << _exponent(low or 0), 1 << _exponent(GREATEST_EXPONENT if high is None else high)
     (a_lo, a_hi), (b_lo, b_hi) = ranges
     if atom.name == "mod":
         if b_lo is not None and b_lo > 0:

@@ -35,7 +35,7 @@ from npjit.ops.control import COND, results
 from npjit.ops.readings import mark, wider
 from npjit.ops.regions import Inputs, Region, extended, seal
 from npjit.ops.selection import Selected
-from npjit.ops.sharing import ancestors_of, share_cells
+from npjit.ops.sharing import nearest_ancestors, share_cells
 from npjit.ops.tracer import Tracer, as_node
 
 # branches of at most so many scalar operations become selects
@@ -185,10 +185,9 @@ def _merge(block: Block, condition: Node, first: Side, second: Side) -> list[Any
             result = ragged.cut(k, result)
         for value in pairs[k]:
             if is_array(value):
-                for c in ancestors_of(value.cell):
-                    # what a branch has made itself nobody else can reach
-                    if c.level <= block.depth:
-                        share_cells(c, result.cell)
+                # what a branch has made itself nobody else can reach
+                for c in nearest_ancestors(value.cell, block.depth):
+                    share_cells(c, result.cell)
         merged[k] = result
     return merged
 

@@ -31,7 +31,7 @@ from npjit.ops.indexing import bind, normalise_index, normalise_slice
 from npjit.ops.kinds import CHECK
 from npjit.ops.sharing import root_of
 from npjit.ops.symint import SymInt, is_int, size_of, wrap
-from npjit.ops.tracer import Tracer, as_node
+from npjit.ops.tracer import Tracer, as_node, weak_number
 
 # a list of more items than this is not taken apart
 MOST_ITEMS = 64
@@ -141,9 +141,12 @@ class GrowingList(ListOfRows):
             return super().pop(*index)
         if index not in ((), (-1,)):
             raise NotCaptured("list.pop of an item that is not the last one")
-        last = self._position(-1)
+        extent = self.extent
+        if build.is_empty(self.block, extent):
+            raise IndexError("pop from empty list")
+        last = wrap(self.block, extent - 1)
         value = self.read(last)
-        self.length = wrap(self.block, last)
+        self.length = last if is_int(self.length) else weak_number(last)
         return value
 
     def __delitem__(self, key: Any) -> None:

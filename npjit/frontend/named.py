@@ -86,7 +86,7 @@ class _Replace(ast.NodeTransformer):
     def __init__(self, named: ast.NamedExpr) -> None:
         self.named = named
 
-    def visit_NamedExpr(self, e: ast.NamedExpr) -> ast.expr:  # noqa: N802 (ast's name)
+    def visit_NamedExpr(self, e: ast.NamedExpr) -> ast.expr:
         if e is self.named:
             return ast.copy_location(ast.Name(e.target.id, ast.Load()), e)
         return self.generic_visit(e)  # type: ignore[return-value]

@@ -28,10 +28,10 @@ from npjit.core.graph import Block, TensorType, Weight
 from npjit.core.size import Size, Var, atoms, smax, smin
 from npjit.core.view import Along, View
 from npjit.frontend.values import NotStaged, as_type, is_array
-from npjit.ops.indexing import bind
 from npjit.ops import build, kinds
+from npjit.ops.indexing import bind
 from npjit.ops.kinds import CHECK, UFUNCS
-from npjit.ops.sharing import ancestors_of, root_of, share_unwritten
+from npjit.ops.sharing import ancestors_of, share_unwritten
 from npjit.ops.symint import is_int, size_of, wrap
 from npjit.ops.tracer import Tracer, as_node, fresh
 
@@ -152,9 +152,7 @@ class ResizedArrays:
     def shown(self, entry: Sequence[Any]) -> list[Any]:
         """The leaves as the body, or the code behind the loop, sees them."""
         count = len(entry) - len(self.lengths)
-        extents = [
-            self._extent(k, value) for k, value in enumerate(entry[count:])
-        ]
+        extents = [self._extent(k, value) for k, value in enumerate(entry[count:])]
         found = list(entry[:count])
         for array in self.arrays:
             shape = array.buffer.raw_shape
@@ -192,7 +190,7 @@ class ResizedArrays:
                 n if k is None else lengths[k]
                 for n, k in zip(end.shape, array.lengths, strict=True)
             ]
-            # all that reads the buffer's last version has been made: what may be a part of it is read
+            # whatever reads the buffer's last version has been made: its parts have been read
             if 0 in shape:
                 continue
             cell, value = array.buffer.cell, _corner_of(self.block, end, shape)
@@ -307,7 +305,9 @@ class Ragged:
     def _room(self, m: Size, n: Size) -> Size:
         sizes, binds = self.block.sizes, self.block.binds
         room = sizes.greatest(smax(sizes.greatest(m), sizes.greatest(n)))
-        if any(v in sizes.ranges and v.name.startswith("v") and v not in binds for v in atoms(room)):
+        if any(
+            v in sizes.ranges and v.name.startswith("v") and v not in binds for v in atoms(room)
+        ):
             raise NotStaged("the branches bind arrays of different shapes to one name")
         return room
 

@@ -142,6 +142,23 @@ def ancestors_of(cell: Cell) -> set[Cell]:
     return found
 
 
+def nearest_ancestors(cell: Cell, level: int) -> list[Cell]:
+    """Of the storage that this one may be a part of, the closest that is not made deeper than
+    `level`; the rest are ancestors of these."""
+    found: list[Cell] = []
+    seen: set[Cell] = set()
+    pending = [root_of(cell)]
+    while pending:
+        one = pending.pop()
+        if one not in seen:
+            seen.add(one)
+            if one.level <= level:
+                found.append(one)
+            else:
+                pending += [root_of(c) for c in one.parents]
+    return found
+
+
 def share_reshaped(array: Tracer, shape: Shape) -> Tracer:
     """The reshape of an array that is a whole cell."""
     return Tracer(Reshaped(root_of(array.cell), shape), None, Weight.ARRAY)

@@ -65,7 +65,7 @@ def _is_matrix_view(walk: Walk, n: Node, index: Index, is_dot: bool) -> bool:
 
 def _can_reduce(group: Group, index: Index) -> bool:
     """Whether the result's axes are, or can become, the outer axes of the group."""
-    if not is_distinct(index):
+    if group.in_one or not is_distinct(index):
         return False
     axes = labels_of(index)
     return axes == group.outer if group.outer is not None else axes <= set(group.axes)

@@ -94,6 +94,8 @@ class Group:
     updates: bool = False
     # reads elements that it overwrites later: its indices go up, in one thread
     in_order: bool = False
+    # an element is read beside its update, so that there must not be several loops
+    in_one: bool = False
     # takes no further roots, and is never merged if it is no update
     sealed: bool = False
     first: int = 0

@@ -30,10 +30,11 @@ def merge(
     b: Group,
     at_a: Index,
     at_b: Index,
-    agree: Callable[[Group, Group, Pairs], bool],
+    agree: Callable[[Group, Group, Pairs, bool], bool],
 ) -> str:
     """Merge b into a; the reason when that cannot be. `agree` says whether two groups leave the
-    cells alone that the other one updates."""
+    cells alone that the other one updates, but, if all is done in one loop, for the element that is
+    being updated."""
     if any(g.step is not None or (g.sealed and not g.updates) for g in (a, b)):
         return "one of them runs as a step of its own"
     touched = {*a.loads, *a.roots, *b.loads, *b.roots}
@@ -52,11 +53,16 @@ def merge(
         return reason
     if not _reads_own_elements(labels, a, b, pairs) or not _reads_own_elements(labels, b, a, pairs):
         return "one reads other elements of what the other computes"
-    if (a.updates or b.updates) and not agree(a, b, pairs):
+    updates = a.updates or b.updates
+    in_one = a.in_one or b.in_one or (updates and not agree(a, b, pairs, False))
+    if in_one and (a.outer is not None or b.outer is not None):
+        return "one reads what the other overwrites, and they have several loops"
+    if in_one and not agree(a, b, pairs, True):
         return "one reads what the other overwrites"
     if _through_a_third(a, b) or _through_a_third(b, a):
         return "a third kernel must run between them"
     _join(labels, a, b, pairs)
+    a.in_one = in_one
     return ""
 
 

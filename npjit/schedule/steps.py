@@ -76,9 +76,10 @@ class StepWalk:
 
     def _join_reader(self, n: Node, group: Group, target: Index, uses: Uses) -> Group | None:
         """The update's group, when a group that reads just the elements that it stores is one with
-        it now."""
+        it now: one that waits for no other reader, which waits for the update."""
         for reader, indices in uses.items() if n not in self.walk.apart else ():
-            alone = len(indices) == 1
+            others = (g.find() for g in uses if g.find() is not reader.find())
+            alone = len(indices) == 1 and not any(depends(reader.find(), g) for g in others)
             if alone and not self.walk.follow([(reader, indices[0])], group, target):
                 return reader.find()
         return None

@@ -61,14 +61,25 @@ def _cut(run: Sequence[_Launched], known: Assumptions) -> Iterator[Step]:
     while at < len(run):
         best: Sweep | None = None
         for end in range(at + 2, min(len(run), at + _MOST) + 1):
-            best = _sweep(run[at:end], known) or best
+            if _hands_on(run[at:end]):
+                best = _sweep(run[at:end], known) or best
         yield best or run[at].launch
         at += len(best.launches) if best else 1
 
 
+def _hands_on(run: Sequence[_Launched]) -> bool:
+    """Whether a launch reads what an earlier one has written."""
+    written: set[Place] = set()
+    for r in run:
+        if any(t.place in written and not t.writes for t in r.touches):
+            return True
+        written |= {t.place for t in r.touches if t.writes}
+    return False
+
+
 def _of_trips(step: Step, kernels: Sequence[Kernel], known: Assumptions) -> Step:
     """A loop over one sweep, or one launch, as a sweep of many trips."""
-    if not isinstance(step, Loop) or step.stops or len(step.body) != 1:
+    if not isinstance(step, Loop) or step.stops or step.share or len(step.body) != 1:
         return step
     (body,) = step.body
     if not isinstance(body, Sweep | Launch):

@@ -141,12 +141,11 @@ class Walk:
                 return ""
         return reason
 
-    def _updates_agree(self, a: Group, b: Group, pairs: Pairs) -> bool:
-        """Whether no update of one group touches what the other reads elsewhere, or writes. In one
-        loop each may read the other's own element, before or after the update."""
+    def _updates_agree(self, a: Group, b: Group, pairs: Pairs, in_one: bool) -> bool:
+        """Whether no update of one group touches what the other reads elsewhere, or writes.
+        `in_one` loop each may read the element that the other is updating."""
         program, labels = self.program, self.labels
         name = renamed(labels, pairs)
-        in_one = a.outer is None and b.outer is None
         for u, first in a.roots.items():
             for w, second in b.roots.items():
                 here = (rename(first.index, labels.find), rename(first.value_index, labels.find))

@@ -119,6 +119,16 @@ __attribute__((no_sanitize("thread"))) T atomicAdd(T* place, T value) {
 }
 
 template <class T>
+__attribute__((no_sanitize("thread"))) T atomicCAS(T* place, T expected, T value) {
+  emulator::check_inside(place, sizeof(T));
+  emulator::release_and_acquire(place);
+  const T before = *place;
+  if (before == expected)
+    *place = value;
+  return before;
+}
+
+template <class T>
 __attribute__((no_sanitize("thread"))) T atomicAnd(T* place, T value) {
   emulator::check_inside(place, sizeof(T));
   emulator::release_and_acquire(place);

@@ -62,3 +62,10 @@ def test_places_beyond(large: Any) -> None:
     got = npjit.jit(pick, fullgraph=True)(large, places)
     assert got.get().tolist() == [1, 1, 7, 7]
     assert int(large[2**31]) == 9 and int(large[-1]) == 9 and int(large[5]) == 1
+
+
+def test_memory_that_is_not_there(large: Any) -> None:
+    f = npjit.jit(lambda x: x[:, None] * x[None, :], fullgraph=True)
+    with pytest.raises(MemoryError, match=r"GPU 0 has no .* bytes are free"):
+        f(large[:600_000])
+    assert f(large[:50]).shape == (50, 50)

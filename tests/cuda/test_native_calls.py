@@ -100,6 +100,34 @@ def test_results_are_given_out_again_when_nobody_holds_them(cupy: Any) -> None:
     assert f(x)[0].data.ptr != address
 
 
+def test_results_of_one_stream_are_not_anothers(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, inside = [1], [True]
+    _runtime.set_device_interface(Array, lambda: stream[0])
+    x = cupy.asarray(normal(100))
+    empty = cupy.device.empty
+
+    def switching(*spec: Any) -> Any:
+        made = empty(*spec)
+        if not inside:
+            # another thread's call on its stream, while this one waits for memory
+            inside.append(True)
+            stream[0] = 2
+            f(x)
+            stream[0] = 1
+        return made
+
+    monkeypatch.setattr(cupy.device, "empty", switching)
+    f = npjit.jit(lambda x: x * 2, fullgraph=True, mode="reduce-overhead")
+    f(x)
+    inside.clear()
+    held = [f(x), f(x)]
+    found = {a.data.ptr for a in held}
+    assert inside and len(found) == 2
+    held.clear()
+    stream[0] = 2
+    assert not found & {f(x).data.ptr for _ in range(3)}
+
+
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
 def test_launches_become_a_graph_on_the_third_call(cupy: Any, mode: str) -> None:
     def steps(x):

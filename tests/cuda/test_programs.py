@@ -119,6 +119,19 @@ def test_a_loop_of_elementwise_kernels_is_one_kernel(cupy: Any) -> None:
     assert "for (idx trip = 0;" in low.as_text("cuda")
 
 
+def overlapping(u):
+    u = u.copy()
+    u[1:] += u[:-1]
+    v = u.copy()
+    v[:-1] = v[1:]
+    v[:] = v[::-1]
+    return u, v
+
+
+def test_updates_of_a_copy_and_of_what_it_was_made_of(cupy: Any) -> None:
+    check(cupy, overlapping, normal(50))
+
+
 def nested(x):
     for _ in range(20):
         x = x * 0.5

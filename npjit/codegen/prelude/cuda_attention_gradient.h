@@ -1,5 +1,5 @@
 // The gradient of softmax(scale * q @ k.T) @ v, g being that of the result: the weights are computed anew from what is
-// kept of each row (Dao et al. 2022). Two kernels, so that nothing is added by atomic accesses.
+// kept of each row (Dao et al. 2022). Three kernels, so that nothing is added by atomic accesses.
 
 // Rows of sums, times `scale`, into a dense array of float32.
 template <i32 BLOCKS>
@@ -26,16 +26,17 @@ NJ_INLINE f32 nj_weight(f32 score, f32 most, f32 share, f32 unit) {
     return nj_quick_exp2((score - most) * unit) * share;
 }
 
-// The gradient of q, a block having 64 rows; and of each row the largest score, one by the sum of weights, and the sum
-// of weights times gradients, which the second kernel wants too.
+// What the other kernels want to know of each row: the largest score, one by the sum of weights, and the sum of weights
+// times their gradients. A block has 64 rows.
 template <class T, class M, i32 D, i32 E, i32 KEYS, i32 W>
 static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3) nj_attention_gradient_rows(
-    const T* q, const T* k, const T* v, const T* g, const f32* factor, const M* mask, f32* made,
-    f32* mosts, f32* shares, f32* pulls, i64 heads, i64 rows, i64 keys, i64 depth, i64 width, i64 q0, i64 q1,
-    i64 q2, i64 k0, i64 k1, i64 k2, i64 v0, i64 v1, i64 v2, i64 g0, i64 g1, i64 g2, i64 m0, i64 m1,
-    i64 m2, i64 m3, f64 scale, f64 fill) {
+    const T* q, const T* k, const T* v, const T* g, const f32* factor, const M* mask,
+    f32* mosts, f32* shares, f32* pulls, i64 heads, i64 rows,
+    i64 keys, i64 depth, i64 width, i64 q0, i64 q1, i64 q2, i64 k0, i64 k1, i64 k2, i64 v0, i64 v1,
+    i64 v2, i64 g0, i64 g1, i64 g2, i64 m0, i64 m1, i64 m2, i64 m3, f64 scale, f64 fill) {
   __shared__ nj_tile<T, KEYS * D> key_tiles[2];
   __shared__ nj_tile<T, KEYS * E> value_tiles[2];
+  __shared__ u8 kinds[nj_tiles<M, KEYS>::most];
   constexpr b1 plain = nj_scores<M>::are_plain;
   const i64 tiles = (rows + 63) / 64;
   const i64 whole = blockIdx.x / tiles;
@@ -47,96 +48,147 @@ static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3) nj_attention_
   const f32 unit = plain ? (f32)fabs(scale) * 1.442695041f : 1.442695041f;
   mask += batch * m0 + head * m1;
   const nj_scores<M> scores{mask, m2, m3, (f32)scale, (f32)fill};
+  nj_tiles<M, KEYS> seen{kinds, fill == -__builtin_inf()};
+  seen.look(mask, m2, m3, blockIdx.x % tiles * 64, rows, keys);
+  nj_feed<T, KEYS, D, 128, W> key_feed(k + batch * k0 + head * k1, k2, keys, depth);
+  nj_feed<T, KEYS, E, 128, W> value_feed(v + batch * v0 + head * v1, v2, keys, width);
+  const auto fetch = [&](i64 tiles_on, i32 side) {
+    key_feed.skip(tiles_on);
+    key_feed.next(key_tiles[side].at);
+    value_feed.skip(tiles_on);
+    value_feed.next(value_tiles[side].at);
+  };
+  i64 now = seen.from(0, keys);
+  fetch(now, 0);
   u32 own[D / 16][4], own_g[E / 16][4];
   nj_fetch_rows<T, D / 16, W>(own, q + batch * q0 + head * q1, q2, row, rows, (i32)depth);
   nj_fetch_rows<T, E / 16, W>(own_g, g + batch * g0 + head * g1, g2, row, rows, (i32)width);
   nj_flip_signs(own, plain && scale < 0);
-  f32 sums[D / 8][4] = {};
   f32 s[KEYS / 8][4], d[KEYS / 8][4];
   nj_running running{{-__builtin_inff(), -__builtin_inff()}, {0, 0}};
-  f32 pull[2] = {0, 0}, share[2] = {0, 0}, less[2];
-  __shared__ u8 kinds[nj_tiles<M, KEYS>::most];
-  nj_tiles<M, KEYS> seen{kinds, fill == -__builtin_inf()};
-  seen.look(mask, m2, m3, blockIdx.x % tiles * 64, rows, keys);
+  f32 pull[2] = {0, 0}, less[2];
+  i32 side = 0;
 #pragma unroll 1
-  for (i32 round = 0; round < 2; ++round) {
-    nj_feed<T, KEYS, D, 128, W> key_feed(k + batch * k0 + head * k1, k2, keys, depth);
-    nj_feed<T, KEYS, E, 128, W> value_feed(v + batch * v0 + head * v1, v2, keys, width);
-    const auto fetch = [&](i64 tiles_on, i32 side) {
-      key_feed.skip(tiles_on);
-      key_feed.next(key_tiles[side].at);
-      value_feed.skip(tiles_on);
-      value_feed.next(value_tiles[side].at);
-    };
-    i64 now = seen.from(0, keys);
-    i32 side = 0;
-    __syncthreads();
-    fetch(now, 0);
-#pragma unroll 1
-    while (now * KEYS < keys) {
-      nj_arrived();
-      __syncthreads();
-      const i64 soon = seen.from(now + 1, keys);
-      fetch(soon - now - 1, side ^ 1);
-      nj_multiply_tile<T, D / 16, KEYS / 8, true, true, KEYS>(s, own, key_tiles[side].at);
-      nj_multiply_tile<T, E / 16, KEYS / 8, true, true, KEYS>(d, own_g, value_tiles[side].at);
-      nj_commit_products();
-      nj_products_done<0>(s);
-      nj_settle(d);
-      u32 kept = 0xffffffffu;
-      if (!plain || (now + 1) * KEYS > keys)
-        kept = nj_mask_tile<M, KEYS / 8, false>(s, scores, seen.kind(now), row, rows, now * KEYS,
-                                                keys);
-      if (round == 0) {
-        nj_weigh<KEYS / 8, plain>(s, running, less, unit);
-#pragma unroll
-        for (i32 h = 0; h < 2; ++h) {
-          pull[h] *= less[h];
-#pragma unroll
-          for (i32 j = 0; j < KEYS / 8; ++j)
-            pull[h] += s[j][2 * h] * d[j][2 * h] + s[j][2 * h + 1] * d[j][2 * h + 1];
-        }
-      } else {
-#pragma unroll
-        for (i32 j = 0; j < KEYS / 8; ++j) {
-#pragma unroll
-          for (i32 c = 0; c < 4; ++c) {
-            const f32 weight =
-                nj_weight<plain>(s[j][c], running.most[c / 2], share[c / 2], unit);
-            s[j][c] = plain || kept >> (4 * j + c) & 1 ? weight * (d[j][c] - pull[c / 2]) : 0.0f;
-          }
-        }
-        u32 taken[1][KEYS / 16][4];
-        nj_take_pieces<T>(taken, s);
-        nj_multiply_tile<T, KEYS / 16, D / 8, false, false, KEYS>(sums, taken[0],
-                                                                  key_tiles[side].at);
-        nj_commit_products();
-        nj_products_done<0>(sums);
-      }
-      side ^= 1;
-      now = soon;
-    }
+  while (now * KEYS < keys) {
     nj_arrived();
-    if (round == 0) {
+    __syncthreads();
+    const i64 soon = seen.from(now + 1, keys);
+    fetch(soon - now - 1, side ^ 1);
+    nj_multiply_tile<T, D / 16, KEYS / 8, true, true, KEYS>(s, own, key_tiles[side].at);
+    nj_multiply_tile<T, E / 16, KEYS / 8, true, true, KEYS>(d, own_g, value_tiles[side].at);
+    nj_commit_products();
+    nj_products_done<0>(s);
+    nj_settle(d);
+    if (!plain || (now + 1) * KEYS > keys)
+      nj_mask_tile<M, KEYS / 8, false>(s, scores, seen.kind(now), row, rows, now * KEYS, keys);
+    nj_weigh<KEYS / 8, plain>(s, running, less, unit);
 #pragma unroll
-      for (i32 h = 0; h < 2; ++h) {
-        f32 sum = running.sum[h];
-        sum += nj_shuffle(0xffffffffu, sum, 1);
-        sum += nj_shuffle(0xffffffffu, sum, 2);
-        pull[h] += nj_shuffle(0xffffffffu, pull[h], 1);
-        pull[h] += nj_shuffle(0xffffffffu, pull[h], 2);
-        share[h] = 1 / sum;
-        pull[h] *= share[h];
-        if (threadIdx.x % 4 == 0 && row + 8 * h < rows) {
-          mosts[whole * rows + row + 8 * h] = running.most[h];
-          shares[whole * rows + row + 8 * h] = share[h];
-          pulls[whole * rows + row + 8 * h] = pull[h];
-        }
-      }
+    for (i32 h = 0; h < 2; ++h) {
+      pull[h] *= less[h];
+#pragma unroll
+      for (i32 j = 0; j < KEYS / 8; ++j)
+        pull[h] += s[j][2 * h] * d[j][2 * h] + s[j][2 * h + 1] * d[j][2 * h + 1];
+    }
+    side ^= 1;
+    now = soon;
+  }
+  nj_arrived();
+#pragma unroll
+  for (i32 h = 0; h < 2; ++h) {
+    f32 sum = running.sum[h];
+    sum += nj_shuffle(0xffffffffu, sum, 1);
+    sum += nj_shuffle(0xffffffffu, sum, 2);
+    pull[h] += nj_shuffle(0xffffffffu, pull[h], 1);
+    pull[h] += nj_shuffle(0xffffffffu, pull[h], 2);
+    if (threadIdx.x % 4 == 0 && row + 8 * h < rows) {
+      mosts[whole * rows + row + 8 * h] = running.most[h];
+      shares[whole * rows + row + 8 * h] = 1 / sum;
+      pulls[whole * rows + row + 8 * h] = pull[h] / sum;
     }
   }
-  nj_store_rows<D / 8>(made == nullptr ? made : made + whole * rows * depth, sums, (f32)scale, row,
-                       rows, depth);
+}
+
+// The gradient of q, a block having 64 rows.
+template <class T, class M, i32 D, i32 E, i32 KEYS, i32 W>
+static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3) nj_attention_gradient_queries(
+    const T* q, const T* k, const T* v, const T* g, const f32* factor, const M* mask,
+    f32* made, const f32* mosts, const f32* shares, const f32* pulls, i64 heads, i64 rows,
+    i64 keys, i64 depth, i64 width, i64 q0, i64 q1, i64 q2, i64 k0, i64 k1, i64 k2, i64 v0, i64 v1,
+    i64 v2, i64 g0, i64 g1, i64 g2, i64 m0, i64 m1, i64 m2, i64 m3, f64 scale, f64 fill) {
+  __shared__ nj_tile<T, KEYS * D> key_tiles[2];
+  __shared__ nj_tile<T, KEYS * E> value_tiles[2];
+  __shared__ u8 kinds[nj_tiles<M, KEYS>::most];
+  constexpr b1 plain = nj_scores<M>::are_plain;
+  const i64 tiles = (rows + 63) / 64;
+  const i64 whole = blockIdx.x / tiles;
+  const i64 batch = whole / heads;
+  const i64 head = whole % heads;
+  const i64 row = blockIdx.x % tiles * 64 + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+  if (factor != nullptr)
+    scale *= *factor;
+  const f32 unit = plain ? (f32)fabs(scale) * 1.442695041f : 1.442695041f;
+  mask += batch * m0 + head * m1;
+  const nj_scores<M> scores{mask, m2, m3, (f32)scale, (f32)fill};
+  nj_tiles<M, KEYS> seen{kinds, fill == -__builtin_inf()};
+  seen.look(mask, m2, m3, blockIdx.x % tiles * 64, rows, keys);
+  nj_feed<T, KEYS, D, 128, W> key_feed(k + batch * k0 + head * k1, k2, keys, depth);
+  nj_feed<T, KEYS, E, 128, W> value_feed(v + batch * v0 + head * v1, v2, keys, width);
+  const auto fetch = [&](i64 tiles_on, i32 side) {
+    key_feed.skip(tiles_on);
+    key_feed.next(key_tiles[side].at);
+    value_feed.skip(tiles_on);
+    value_feed.next(value_tiles[side].at);
+  };
+  i64 now = seen.from(0, keys);
+  fetch(now, 0);
+  u32 own[D / 16][4], own_g[E / 16][4];
+  nj_fetch_rows<T, D / 16, W>(own, q + batch * q0 + head * q1, q2, row, rows, (i32)depth);
+  nj_fetch_rows<T, E / 16, W>(own_g, g + batch * g0 + head * g1, g2, row, rows, (i32)width);
+  nj_flip_signs(own, plain && scale < 0);
+  f32 s[KEYS / 8][4], d[KEYS / 8][4];
+  f32 most[2], share[2], pull[2];
+#pragma unroll
+  for (i32 h = 0; h < 2; ++h) {
+    const i64 place = whole * rows + (row + 8 * h < rows ? row + 8 * h : rows - 1);
+    most[h] = mosts[place];
+    share[h] = shares[place];
+    pull[h] = pulls[place];
+  }
+  f32 sums[D / 8][4] = {};
+  u32 taken[1][KEYS / 16][4];
+  i32 side = 0;
+#pragma unroll 1
+  while (now * KEYS < keys) {
+    nj_arrived();
+    __syncthreads();
+    const i64 soon = seen.from(now + 1, keys);
+    fetch(soon - now - 1, side ^ 1);
+    nj_multiply_tile<T, D / 16, KEYS / 8, true, true, KEYS>(s, own, key_tiles[side].at);
+    nj_multiply_tile<T, E / 16, KEYS / 8, true, true, KEYS>(d, own_g, value_tiles[side].at);
+    nj_commit_products();
+    nj_products_done<0>(s);
+    nj_settle(d);
+    u32 kept = 0xffffffffu;
+    if (!plain || (now + 1) * KEYS > keys)
+      kept = nj_mask_tile<M, KEYS / 8, false>(s, scores, seen.kind(now), row, rows, now * KEYS,
+                                              keys);
+#pragma unroll
+    for (i32 j = 0; j < KEYS / 8; ++j) {
+#pragma unroll
+      for (i32 c = 0; c < 4; ++c) {
+        const f32 weight = nj_weight<plain>(s[j][c], most[c / 2], share[c / 2], unit);
+        s[j][c] = plain || kept >> (4 * j + c) & 1 ? weight * (d[j][c] - pull[c / 2]) : 0.0f;
+      }
+    }
+    nj_take_pieces<T>(taken, s);
+    nj_multiply_tile<T, KEYS / 16, D / 8, false, false, KEYS>(sums, taken[0], key_tiles[side].at);
+    nj_commit_products();
+    nj_products_done<0>(sums);
+    side ^= 1;
+    now = soon;
+  }
+  nj_arrived();
+  nj_store_rows<D / 8>(made + whole * rows * depth, sums, (f32)scale, row, rows, depth);
 }
 
 // The gradients of k and v, a block having 64 keys, by which tiles of QUERIES rows of q and g pass: all is turned

@@ -6,7 +6,7 @@ NJ_INLINE T nj_shuffle(u32 mask, T x, i32 distance) {
 }
 
 // The smallest power of two that is at least n.
-NJ_INLINE constexpr i32 nj_power(i32 n) {
+NJ_INLINE constexpr i32 nj_power_above(i32 n) {
   i32 power = 1;
   while (power < n)
     power *= 2;
@@ -28,7 +28,7 @@ NJ_INLINE Fold nj_join(Fold mine, Fold* shares) {
       shares[threadIdx.x / 32] = mine;
     __syncthreads();
     const i32 warps = lanes / 32;
-    const u32 places = nj_power(warps);
+    const u32 places = nj_power_above(warps);
     if (own % places < warps)
       mine = shares[own % places];
     else

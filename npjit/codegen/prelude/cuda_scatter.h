@@ -7,6 +7,27 @@ NJ_INLINE void nj_add_at(T* place, T value) {
 }
 NJ_INLINE void nj_add_at(i64* place, i64 value) { atomicAdd((u64*)place, (u64)value); }
 
+// The same in shared memory, where others try too; floats have no instruction for that. False when a
+// few tries were in vain: many want this place, and global memory does them faster.
+template <class T>
+NJ_INLINE b1 nj_try_add(T* place, T value) {
+  nj_add_at(place, value);
+  return true;
+}
+template <class T, class Bits>
+NJ_INLINE b1 nj_try_swap(T* place, T value, Bits) {
+  Bits seen = nj_bits(*(volatile T*)place);
+  for (i32 tries = 0; tries < 8; ++tries) {
+    const Bits found = atomicCAS((Bits*)place, seen, nj_bits(nj_from_bits(seen) + value));
+    if (found == seen)
+      return true;
+    seen = found;
+  }
+  return false;
+}
+NJ_INLINE b1 nj_try_add(f32* place, f32 value) { return nj_try_swap(place, value, u32()); }
+NJ_INLINE b1 nj_try_add(f64* place, f64 value) { return nj_try_swap(place, value, u64()); }
+
 // The row that an index means; `rows` or more for none.
 NJ_INLINE u64 nj_row_of(i64 index, i64 rows) { return (u64)(index < 0 ? index + rows : index); }
 
@@ -49,8 +70,8 @@ NJ_INLINE void nj_scatter_block(T* to, const T* values, const i64* index, i64 ap
     const T value = values[n * apart];
     const u64 row = nj_row_of(found, rows);
     sound &= holds(found);
-    if (row < (u64)rows)
-      nj_add_at(bins + (i32)row * (i32)copies + copy, value);
+    if (row < (u64)rows && !nj_try_add(bins + (i32)row * (i32)copies + copy, value))
+      nj_add_at(to + row, value);
   }
   if (!sound)
     atomicAnd(flag, 0u);
@@ -192,6 +213,11 @@ static __global__ void __launch_bounds__(512)
     const i64 bucket = begin / tiles;
     const i64 low = begin - bucket * tiles;
     const i64 high = nj_size_min(tiles, low + stop - begin);
+    T* const target = to + (bucket << BITS);
+    const auto add = [&](i32 at, T one) {
+      if (!nj_try_add(bins + at, one))
+        nj_add_at(target + at, one);
+    };
     for (i32 i = threadIdx.x; i < 1 << BITS; i += 512)
       bins[i] = (T)-0.0;
     __syncthreads();
@@ -211,17 +237,17 @@ static __global__ void __launch_bounds__(512)
         const T v = one ? value[at] : T(), w = two ? value[at + 32] : T();
         const u16 r = one ? row[at] : 0, q = two ? row[at + 32] : 0;
         if (one)
-          nj_add_at(bins + r, v);
+          add(r, v);
         if (two)
-          nj_add_at(bins + q, w);
+          add(q, w);
         for (i32 i = at + 64; i < behind; i += 32)
-          nj_add_at(bins + row[i], value[i]);
+          add(row[i], value[i]);
       }
     }
     __syncthreads();
     const i64 left = nj_size_min(1 << BITS, rows - (bucket << BITS));
     for (i32 i = threadIdx.x; i < left; i += 512)
-      nj_add_at(to + (bucket << BITS) + i, bins[i]);
+      nj_add_at(target + i, bins[i]);
     __syncthreads();
     begin += high - low;
   }
