@@ -45,7 +45,7 @@ struct npjit_api {
   // polled between plan steps: nonzero when Ctrl-C is pending
   int (*interrupted)();
   // CBLAS of the OpenBLAS that NumPy has loaded (64-bit sizes), row-major order; null where none was found.
-  // order: dgemm, sgemm, zgemm, cgemm, dgemv, sgemv, zgemv, cgemv, ddot, sdot
+  // order: dgemm, sgemm, zgemm, cgemm, dgemv, sgemv, zgemv, cgemv, dsyrk, ssyrk
   void* blas[10];
   // scratch for a kernel's row-local values: thread-local, grows, 64-byte aligned, valid until the kernel returns
   void* (*scratch)(npjit_int64 bytes);

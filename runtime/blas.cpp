@@ -9,7 +9,7 @@ namespace npjit::blas {
 
 const char* const function_names[function_count] = {
     "cblas_dgemm", "cblas_sgemm", "cblas_zgemm", "cblas_cgemm", "cblas_dgemv",
-    "cblas_sgemv", "cblas_zgemv", "cblas_cgemv", "cblas_ddot",  "cblas_sdot"};
+    "cblas_sgemv", "cblas_zgemv", "cblas_cgemv", "cblas_dsyrk", "cblas_ssyrk"};
 
 namespace {
 

@@ -193,7 +193,18 @@ class _Api(ctypes.Structure):
 @functools.cache
 def _blas() -> Any:
     """NumPy's own BLAS: addresses in npjit_api's order, 0 where a function is missing."""
-    stems = ["dgemm", "sgemm", "zgemm", "cgemm", "dgemv", "sgemv", "zgemv", "cgemv", "ddot", "sdot"]
+    stems = [
+        "dgemm",
+        "sgemm",
+        "zgemm",
+        "cgemm",
+        "dgemv",
+        "sgemv",
+        "zgemv",
+        "cgemv",
+        "dsyrk",
+        "ssyrk",
+    ]
     with open("/proc/self/maps") as file:
         paths = {line.split()[-1] for line in file if "openblas" in line}
     addresses = [0] * len(stems)

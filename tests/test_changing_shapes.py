@@ -378,3 +378,17 @@ def test_other_names_are_seen(f: Callable[..., Any]) -> None:
     got, want = npjit.jit(f, backend="numpy")(mine), f(theirs)
     for g, w in zip((*got, mine), (*want, theirs), strict=True):
         assert np.allclose(g, w, rtol=1e-12, atol=0)
+
+
+def scattered_through_a_reshaped_grid(n):
+    rows, columns = np.mgrid[0:n, 0:n]
+    rows.shape = columns.shape = n * n
+    counts = np.zeros((n, n))
+    chosen = (rows + columns) % 3 == 0
+    counts[rows[chosen], columns[chosen]] = 1.0
+    np.add.at(counts, (rows, columns), 0.5)
+    return counts
+
+
+def test_a_reshaped_grid_says_where_to_scatter() -> None:
+    check_calls(npjit.jit(scattered_through_a_reshaped_grid), 20)

@@ -15,6 +15,7 @@ from npjit.schedule import NotScheduled, schedule
 from npjit.schedule.carried import settle
 from npjit.schedule.plan import Bind, Check, If, Launch, Loop, Plan, While, every_step
 from npjit.schedule.reach import greatest
+from npjit.schedule.through import every_node
 from tests import schedule_reference as r
 from tests.control_programs import PROGRAMS
 
@@ -396,3 +397,36 @@ def test_outside_loops_a_temporary_is_shared_by_threads() -> None:
         a[:-1] = 0.5 * (a[:-1] + a[1:])
 
     assert not any(k.in_order for k in plan_of(f, np.ones(1000)).kernels)
+
+
+def ten(x: Any) -> Any:
+    s = 0.0
+    for i in range(10):
+        s = 0.5 * s + x[i % 7]
+        x[i % 5] = s
+    return s
+
+
+def thousand(x: Any) -> Any:
+    s = 0.0
+    for i in range(1000):
+        s = 0.5 * s + x[i % 7]
+        x[i % 5] = s
+    return s
+
+
+def million(x: Any) -> Any:
+    s = 0.0
+    for i in range(1000000):
+        s = 0.5 * s + x[i % 7]
+        x[i % 5] = s
+    return s
+
+
+def test_what_is_compiled_does_not_grow_with_the_trips() -> None:
+    """The time to compile follows the graph and the text: neither knows how often a loop runs."""
+    x = np.ones(8)
+    nodes = {sum(1 for _ in every_node(graph_of(f, x.copy()))) for f in (ten, thousand, million)}
+    assert len(nodes) == 1
+    kernels = {plan_of(f, x.copy()).kernels for f in (ten, thousand, million)}
+    assert len(kernels) == 1

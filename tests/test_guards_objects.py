@@ -715,3 +715,33 @@ def test_threads_see_their_own_arguments() -> None:
     assert not wrong
     assert compiled.cache_info()["compiled"] == 4
     assert compiled.cache_info()["whole"] == 80
+
+
+def test_errors_that_guards_decide_are_traced_once() -> None:
+    def f(x, mode):
+        if mode == "bad":
+            raise ValueError("bad mode")
+        if mode == "axis":
+            return x.sum(axis=3)
+        return x * 2
+
+    compiled = npjit.jit(f, backend="numpy")
+    for _ in range(3):
+        for mode in ("bad", "axis", "good"):
+            assert_same(outcome(compiled, (X, mode), {}), outcome(f, (X, mode), {}))
+    info = compiled.cache_info()
+    assert (info["whole"], info["numpy"]) == (3, 6)
+    assert list(info["refusals"].values()) == [1, 1]
+
+
+def test_errors_that_sizes_decide_stay_open() -> None:
+    def f(x, y):
+        if len(x) != len(y):
+            raise ValueError("lengths")
+        return x + y
+
+    compiled = npjit.jit(f, backend="numpy")
+    for n in (20, 30, 20, 30):
+        y = np.ones(n)
+        assert_same(outcome(compiled, (X, y), {}), outcome(f, (X, y), {}))
+    assert compiled.cache_info()["whole"] == 2

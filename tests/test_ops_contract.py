@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import npjit
 from npjit.core.op import Kind
 from npjit.ops.errors import NotCaptured
 from tests.tracing import Trace, check, run
@@ -134,3 +135,18 @@ def test_what_becomes_a_contraction() -> None:
     assert contractions(lambda x, y: np.einsum("ij,kj,kl->il", x, y, x)) == 2
     assert contractions(lambda x, y: np.vecdot(x, y)) == 0
     assert contractions(lambda x, y: np.outer(x[0], y[0])) == 0
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16", "i8"])
+@pytest.mark.parametrize("shape", [(40, 50), (300, 70), (33, 1), (1, 40)])
+def test_a_matrix_times_its_own_transpose(dtype: str, shape: tuple[int, int]) -> None:
+    """NumPy computes half of it, so that it is symmetric to the last bit; slices of both sorts."""
+    x = np.asarray(np.random.default_rng(0).random((2 * shape[0], 2 * shape[1])) * 9, dtype)
+    for part in (x[: shape[0], : shape[1]], x[::2, ::2], x.T[: shape[1], : shape[0]]):
+        for f in (lambda a: a.T @ a, lambda a: a @ a.T, lambda a: (a.T @ a).T):
+            got, want = npjit.jit(f)(part), f(part)
+            assert got.dtype == want.dtype
+            np.testing.assert_allclose(got, want, rtol=1e-4 if dtype == "f4" else 1e-12)
+            # what has no stride of 1 is copied, by NumPy too
+            if dtype != "c16" and x.itemsize in part.strides:
+                assert (got == got.T).all()

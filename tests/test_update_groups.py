@@ -131,6 +131,6 @@ def check_plan(number: int) -> None:
         np.testing.assert_allclose(got, want, rtol=1e-9, err_msg=str(plan))
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", [*range(12), 105])
 def test_random_programs(number: int) -> None:
     check_plan(number)

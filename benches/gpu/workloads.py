@@ -336,36 +336,3 @@ WORKLOADS = (
         "25", "nbody", nbody, lambda m: (m.normal(16384, 3), m.uniform(0, 1, 16384)), all_bytes
     ),
 )
-
-# Milliseconds of the best of torch.compile 2.11 (default, autotuned, gradient traced inside) and
-# JAX 0.11.2 at these sizes on one H200, in a run of its own on 2026-11-30.
-BEST_PEER = {
-    "saxpy": 0.368,
-    "sin2+cos2": 0.277,
-    "gelu": 0.256,
-    "black_scholes": 0.428,
-    "sum": 0.241,
-    "mean_var": 0.26,
-    "softmax_128": 0.254,
-    "softmax_1024": 0.255,
-    "softmax_4096": 0.273,
-    "softmax_32768": 0.37,
-    "column_sum": 0.242,
-    "layer_norm": 0.13,
-    "layer_norm_backward": 0.406,
-    "logsumexp": 0.175,
-    "pairwise": 0.336,
-    "jacobi": 0.163,
-    "transpose_add": 0.746,
-    "cumsum": 0.269,
-    "mandelbrot": 0.436,
-    "mlp": 6.993,
-    "logistic": 0.274,
-    "matmul_bias_gelu": 5.637,
-    "matmul_bias_gelu_bf16": 0.574,
-    "positive_squares": 0.24,
-    "scatter_add": 0.703,
-    "gather": 0.263,
-    "attention": 0.297,
-    "nbody": 0.329,
-}

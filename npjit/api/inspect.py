@@ -20,6 +20,7 @@ from npjit.api.options import CaptureError
 from npjit.api.placement import adopted
 from npjit.core.graph import Graph
 from npjit.core.size import substitute
+from npjit.frontend.trace import Failed
 from npjit.ops.errors import NotCaptured
 
 if TYPE_CHECKING:
@@ -50,8 +51,9 @@ class Lowered:
         except NotCaptured as e:
             raise CaptureError(f"{jitted.label} cannot be captured: {e}") from None
         except Exception as e:
-            reason = f"the call raises {type(e).__name__}: {e}"
-            raise CaptureError(f"{jitted.label} cannot be captured: {reason}") from e
+            error = e.error if isinstance(e, Failed) else e
+            reason = f"the call raises {type(error).__name__}: {error}"
+            raise CaptureError(f"{jitted.label} cannot be captured: {reason}") from error
 
     @property
     def graph(self) -> Graph:

@@ -31,9 +31,10 @@ from npjit.api.options import CaptureError, Options
 from npjit.api.placement import DeviceMismatch, adopted
 from npjit.backends.cuda_device import DeviceUnavailable
 from npjit.core.warn import NpjitWarning, warn_user
+from npjit.frontend.control import Control
 from npjit.frontend.outside import Outside
 from npjit.frontend.policy import Policy
-from npjit.frontend.trace import Captured, capture_call
+from npjit.frontend.trace import Captured, Failed, capture_call
 from npjit.ops.errors import NotCaptured, active_trace
 
 # so many different refusals of one function are counted by name
@@ -130,6 +131,10 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
                 # refused by the backend, which may take other kinds of arguments
                 e.steps, e.passing = captured.steps, bool(captured.graph.guards)
             return self._refuse(e, len(args), tuple(kwargs))
+        except Failed as e:
+            if not e.passing and not _is_defect(e.error):
+                self._remember(e.steps, len(args), tuple(kwargs))
+            return self._failed(e.error)
         except (DeviceMismatch, DeviceUnavailable, NpjitWarning):
             raise  # a warning that the user's filters make an error
         except Exception as e:
@@ -176,6 +181,8 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
             return self._failed(defect)
         is_error = e.__cause__ is not None  # inside an operation: NumPy will raise its own
         if self.broken is None and is_error:
+            if not e.passing:
+                self._remember(e.steps, npositional, kwnames)
             return None, text
         if not is_error:
             how = "runs as NumPy" if self.broken is None else "runs in parts"
@@ -190,6 +197,13 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
             self.remove(made.entry)
             self.add(made.entry)
         return entry, ""
+
+    def _remember(
+        self, steps: tuple[Any, ...], npositional: int, kwnames: tuple[str, ...]
+    ) -> None:
+        """Calls that pass these guards raise again, or at least fail to be traced: NumPy's."""
+        if self.broken is None:
+            self.add(self.uncompiled_entry(steps, npositional, kwnames))
 
     def _cut(self, error: NotCaptured) -> None:
         """Set `broken` to the function in parts, where that is possible."""
@@ -345,6 +359,8 @@ def _is_defect(e: Exception) -> bool:
     own = False
     for frame, _ in traceback.walk_tb(e.__traceback__):
         module = frame.f_globals.get("__name__", "")
+        if frame.f_code is Control.raise_.__code__:
+            continue  # a staged `raise`
         if module.partition(".")[0] != "numpy":
             own = module.startswith("npjit.")
     return own

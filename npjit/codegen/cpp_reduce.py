@@ -133,11 +133,14 @@ class ArgFold(Fold):
         sign = ">" if self.style == "argmax" else "<"
         (best, where), (value, position) = cells, items
         # bitwise, so that no branch stands in the way of vectors
-        better = f"({value} {sign} {best}) | (({value} != {value}) & ({best} == {best}))"
+        better = f"{value} {sign} {best}"
         if is_complex(self.accumulator):
-            better = f"({where} < 0) | {better}"
-        elif self.accumulator.kind != "f":
-            better = f"{value} {sign} {best}"
+            is_nan = f"(({value} != {value}) & ({best} == {best}))"
+            better = f"({where} < 0) | ({better}) | {is_nan}"
+        elif self.accumulator.kind == "f":
+            # not worse: greater, or the first NaN
+            worse = "<=" if self.style == "argmax" else ">="
+            better = f"!({value} {worse} {best}) & ({best} == {best})"
         name = f"better{self.number}"
         return [
             f"const b1 {name} = {better};",

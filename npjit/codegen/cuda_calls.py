@@ -5,7 +5,8 @@ In: a `Call` step with actual shapes, strides and addresses. Out: a `Routine`, t
 start and their parameters; None for what the device's libraries do.
 
     cumulative sum of a (32768, 4096) float32 array along axis 1
-        -> nj_scan_rows<f32, nj_running_sum<f32>, 4, 4, false>: 32768 blocks, given from, to, 4096
+        -> nj_scan_rows<f32, nj_running_sum<f32>, 4, 4, 4, false>: 32768 blocks, given from, to,
+           4096
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ _BLOCK = 256
 _BLOCKS = 2**30
 # additions that the device does as one access
 _ATOMIC = ("f4", "f8", "i4", "u4", "i8", "u8")
+# packs of a thread in one stretch of a row that is scanned
+_ITEMS = 4
 _STYLES = ("sum", "product", "max", "min")
 
 
@@ -129,10 +132,12 @@ def _scan(op: Op, axis: int, operands: Sequence[Operand]) -> Routine | None:
     length = target.shape[-1]
     size = target.dtype.itemsize
     width = 16 // size if min(o.aligned for o in operands) == 16 else 1
-    skewed = "true" if length % width else "false"
+    skewed = length % width != 0
+    items = min(_ITEMS, up(length + (width - 1) * skewed, width * _BLOCK))
     kind = ctype(target.dtype)
     bits = (width * size).bit_length() - 1
-    function = f"nj_scan_rows<{kind}, nj_running_{style}<{kind}>, {width}, {bits}, {skewed}>"
+    constants = f"{width}, {bits}, {items}, {'true' if skewed else 'false'}"
+    function = f"nj_scan_rows<{kind}, nj_running_{style}<{kind}>, {constants}>"
     start = Start(function, (target.size // length, 1), _BLOCK)
     return Routine((Part(start, (Address(0), Address(1), length)),))
 

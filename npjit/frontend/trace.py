@@ -29,6 +29,11 @@ from npjit.ops.errors import NotCaptured, pop_trace, push_trace
 
 # nodes that must keep their place among the others
 _WRITERS = CONTROL | {Kind.UPDATE, Kind.SCATTER}
+# errors of what no guard tells: a name, attribute or module that may come, settings, the machine
+_UNGUARDED = (
+    *(NameError, AttributeError, ImportError, OSError, RecursionError, MemoryError),
+    *(FloatingPointError, Warning),
+)
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,16 @@ class Captured:
     is_sure: bool
 
 
+class Failed(Exception):
+    """The traced code raised `error`; `steps` and `passing` are as a NotCaptured's."""
+
+    def __init__(self, error: Exception, steps: tuple[Step, ...], passing: bool) -> None:
+        super().__init__(error)
+        self.error = error
+        self.steps = steps
+        self.passing = passing
+
+
 def capture_call(
     call: Callable[..., Any],
     args: tuple[Any, ...],
@@ -54,7 +69,7 @@ def capture_call(
     policy: Policy,
 ) -> Captured:
     """Trace `call(outside, args, kwargs)` for these actual arguments; NotCaptured when it cannot
-    be.
+    be, Failed when it raises.
     """
     capture = Capture(policy)
     outside = Outside(capture)
@@ -75,6 +90,10 @@ def capture_call(
         e.steps, _ = needed_steps(capture.steps, [])
         e.passing = e.passing or bool(capture.block.sizes.guards)
         raise
+    except Exception as e:
+        steps, _ = needed_steps(capture.steps, [])
+        passing = bool(capture.block.sizes.guards) or isinstance(e, _UNGUARDED)
+        raise Failed(e, steps, passing) from e
     finally:
         capture.block.close()
         pop_trace()

@@ -38,7 +38,7 @@ def can_compute(walk: Walk, n: Node, group: Group, indices: list[Index]) -> bool
         if n.op.kind not in (Kind.VIEW, Kind.RESHAPE) or group.step.op.kind in CONTROL:
             return False
         if group.step.op.kind in CALLS:
-            return True
+            return all(arguments(n, index) is not None for index in indices)
         is_dot = not group.step.params[2]
         return all(_is_matrix_view(walk, n, index, is_dot) for index in indices)
     if n.op.kind is Kind.REDUCE:

@@ -118,14 +118,12 @@ def test_results_of_one_stream_are_not_anothers(cupy: Any, monkeypatch: pytest.M
 
     monkeypatch.setattr(cupy.device, "empty", switching)
     f = npjit.jit(lambda x: x * 2, fullgraph=True, mode="reduce-overhead")
-    f(x)
+    held = f(x)
     inside.clear()
-    held = [f(x), f(x)]
-    found = {a.data.ptr for a in held}
-    assert inside and len(found) == 2
-    held.clear()
+    first = f(x).data.ptr
+    assert inside and first != held.data.ptr
     stream[0] = 2
-    assert not found & {f(x).data.ptr for _ in range(3)}
+    assert first not in [f(x).data.ptr for _ in range(3)]
 
 
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])

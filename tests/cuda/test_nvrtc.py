@@ -42,6 +42,11 @@ def lowered(cupy: Any, function: Any, *args: Any) -> str:
         (workloads.nbody, [(60, 3), (60,)], "k2_partners<i32, 1, 0, 4>"),
         (workloads.jacobi, [(90, 90)], "k1<i32, 2, 0x1bull, 4>"),
         (
+            workloads.scatter_add,
+            [(50,), np.ones(90, "i8"), (90,)],
+            "nj_scatter_buckets<f32, 7168, 13, 128>",
+        ),
+        (
             npjit.grad(workloads.layer_norm_loss, argnums=(0, 1, 2)),
             [(20, 500), (500,), (500,), (20, 500)],
             "k2_rows<i32, 4, 0x4924ull, 128, 2, nj_exact>",
@@ -57,7 +62,8 @@ def test_nothing_spills(
     monkeypatch: pytest.MonkeyPatch, function: Any, shapes: Any, name: str, architecture: str
 ) -> None:
     cupy = fake_cupy.install(monkeypatch)
-    source = lowered(cupy, function, *(np.ones(s, "f4") for s in shapes))
+    given = (np.ones(s, "f4") if isinstance(s, tuple) else s for s in shapes)
+    source = lowered(cupy, function, *given)
     report = nvrtc.report(source, [name], architecture)
     spilled = re.findall(r"(\d+) bytes (?:stack frame|spill stores|spill loads)", report)
     assert spilled and not any(map(int, spilled)), report

@@ -10,7 +10,7 @@ import pytest
 
 import npjit
 from benches.gpu import workloads
-from npjit.codegen import cuda_launch
+from npjit.codegen import cuda_launch, cuda_map
 from tests.cuda import fake_cupy
 
 
@@ -48,11 +48,26 @@ def test_softmax(cupy: Any, columns: int) -> None:
     check(cupy, workloads.logsumexp, normal(3, columns))
 
 
-@pytest.mark.parametrize("columns", [89, 130, 1026, 2867])
+@pytest.mark.parametrize("columns", [89, 130, 1021, 1026, 1533, 2867])
 def test_rows_that_begin_between_boundaries(cupy: Any, columns: int) -> None:
     x = normal(5, columns).astype("f4")
     got = npjit.jit(workloads.softmax, fullgraph=True)(cupy.asarray(x))
     np.testing.assert_allclose(got.get(), workloads.softmax(x), rtol=1e-5)
+
+
+def gathered(table, index):
+    return table[index] * 2
+
+
+@pytest.mark.parametrize(("columns", "by_warps"), [(20, False), (89, True), (128, False)])
+def test_rows_that_are_gathered(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch, columns: int, by_warps: bool
+) -> None:
+    monkeypatch.setattr(cuda_map, "_MANY_ROWS", 5)
+    index = np.random.default_rng(0).integers(-9, 9, 41)
+    check(cupy, gathered, normal(9, columns).astype("f4"), index)
+    if not fake_cupy.ON_GPU:
+        assert any("_rows<" in name for _, name in cupy.device.known) == by_warps
 
 
 def test_rows_that_no_block_holds(cupy: Any) -> None:

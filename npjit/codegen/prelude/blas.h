@@ -24,6 +24,7 @@ template <class T>
 struct nj_blas {
   static const i32 gemm = -1;
   static const i32 gemv = -1;
+  static const i32 syrk = -1;
   typedef T scalar;
   static scalar pass(const T& x) { return x; }
 };
@@ -31,6 +32,7 @@ template <>
 struct nj_blas<f64> {
   static const i32 gemm = 0;
   static const i32 gemv = 4;
+  static const i32 syrk = 8;
   typedef f64 scalar;
   static scalar pass(const f64& x) { return x; }
 };
@@ -38,6 +40,7 @@ template <>
 struct nj_blas<f32> {
   static const i32 gemm = 1;
   static const i32 gemv = 5;
+  static const i32 syrk = 9;
   typedef f32 scalar;
   static scalar pass(const f32& x) { return x; }
 };
@@ -87,6 +90,31 @@ static inline b1 nj_blas_gemm(const npjit_api* api, i64 m, i64 n, i64 k, const T
   return true;
 }
 
+// c[m, m] = a[m, k] times its own transpose: half of it is computed, the other half is copied, as
+// NumPy does.
+template <class T>
+static inline b1 nj_blas_square(const npjit_api* api, i64 m, i64 k, const T* a, i64 sa0, i64 sa1,
+                                T* c, i64 sc0, i64 sc1) {
+  typedef void (*call)(i32, i32, i32, i64, i64, T, const T*, i64, T, T*, i64);
+  const nj_layout la = nj_blas_layout(m, k, sa0, sa1);
+  const call syrk = (call)api->blas[nj_blas<T>::syrk];
+  // the result is the same by rows and by columns
+  const i64 row = sc1 == 1 ? sc0 : sc1;
+  if (syrk == nullptr || la.order == 0 || (sc0 != 1 && sc1 != 1) || row < m)
+    return false;
+  syrk(101, 121, la.order, m, k, nj_cast<T>(1.0), a, la.leading, nj_cast<T>(0.0), c, row);
+  const i64 tile = 32;
+  for (i64 i = 0; i < m; i += tile) {
+    for (i64 j = 0; j <= i; j += tile) {
+      for (i64 p = i; p < nj_size_min(i + tile, m); ++p) {
+        for (i64 q = j; q < nj_size_min(j + tile, p); ++q)
+          c[p * row + q] = c[q * row + p];
+      }
+    }
+  }
+  return true;
+}
+
 // c[m, n] = a[m, k] b[k, n]
 template <class T>
 static inline void nj_matmul(const npjit_api* api, i64 m, i64 n, i64 k, const nj_stored<T>* a,
@@ -98,6 +126,11 @@ static inline void nj_matmul(const npjit_api* api, i64 m, i64 n, i64 k, const nj
       return;
     if (large && m == 1 && n > 1 && nj_blas_gemv<T>(api, n, k, b, sb1, sb0, a, sa1, c, sc1))
       return;
+    if constexpr (nj_blas<T>::syrk >= 0) {
+      const b1 square = m > 1 && m == n && a == b && sa0 == sb1 && sa1 == sb0;
+      if (large && square && nj_blas_square<T>(api, m, k, a, sa0, sa1, c, sc0, sc1))
+        return;
+    }
     if (large && m > 1 && n > 1 &&
         nj_blas_gemm<T>(api, m, n, k, a, sa0, sa1, b, sb0, sb1, c, sc0, sc1)) {
       return;

@@ -376,6 +376,7 @@ template <>
 struct nj_blas<c128> {
   static const i32 gemm = 2;
   static const i32 gemv = 6;
+  static const i32 syrk = -1;
   typedef const void* scalar;
   static scalar pass(const c128& x) { return &x; }
 };
@@ -383,6 +384,7 @@ template <>
 struct nj_blas<c64> {
   static const i32 gemm = 3;
   static const i32 gemv = 7;
+  static const i32 syrk = -1;
   typedef const void* scalar;
   static scalar pass(const c64& x) { return &x; }
 };

@@ -241,20 +241,26 @@ NJ_INLINE void nj_multiply_lane(f32 (&acc)[BLOCKS][4], const u32 (&a)[STEPS][4],
 }
 #endif
 
-// Starts acc += a @ b for a warp's 16 rows; nobody may touch acc and a before it is done. Lane 4 g + t has rows g and g + 8: of acc the columns 8 j + 2 t and the next, of a
+// acc += a @ b for a warp's 16 rows. Lane 4 g + t has rows g and g + 8: of acc the columns 8 j + 2 t and the next, of a
 // the columns 16 s + 2 t, the next, and those 8 further. b is in a tile: its row k at the tile's row k, or (TURNED) at
 // column k. FRESH: acc is nothing yet.
 template <class T, i32 STEPS, i32 BLOCKS, b1 TURNED, b1 FRESH, i32 ROWS>
 NJ_INLINE void nj_multiply_tile(f32 (&acc)[BLOCKS][4], const u32 (&a)[STEPS][4], const T* tile) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  if constexpr (BLOCKS % 8 == 0)
-    return nj_multiply_group<T, STEPS, BLOCKS, TURNED, FRESH, ROWS>(acc, a, tile);
-#endif
 #ifdef __CUDA_ARCH__
   nj_multiply_warp<T, STEPS, BLOCKS, TURNED, FRESH, ROWS>(acc, a, tile);
 #else
   nj_multiply_lane<T, STEPS, BLOCKS, TURNED, FRESH, ROWS>(acc, a, tile);
 #endif
+}
+
+// The same, perhaps only started: nobody may touch acc and a before it is done.
+template <class T, i32 STEPS, i32 BLOCKS, b1 TURNED, b1 FRESH, i32 ROWS>
+NJ_INLINE void nj_start_product(f32 (&acc)[BLOCKS][4], const u32 (&a)[STEPS][4], const T* tile) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  if constexpr (BLOCKS % 8 == 0)
+    return nj_multiply_group<T, STEPS, BLOCKS, TURNED, FRESH, ROWS>(acc, a, tile);
+#endif
+  nj_multiply_tile<T, STEPS, BLOCKS, TURNED, FRESH, ROWS>(acc, a, tile);
 }
 
 // What was started since the last commit can be waited for: nj_products_done<n> returns when all but the last n commits
@@ -542,13 +548,13 @@ static __global__ void __launch_bounds__(128, nj_attention_blocks<M, D + E, PIEC
   u32 weights[PIECES][KEYS / 16][4];
   nj_running running{{-__builtin_inff(), -__builtin_inff()}, {0, 0}};
   const auto start_scores = [&](i32 side) {
-    nj_multiply_tile<T, D / 16, KEYS / 8, true, true, KEYS>(scores, own, key_tiles[side].at);
+    nj_start_product<T, D / 16, KEYS / 8, true, true, KEYS>(scores, own, key_tiles[side].at);
     nj_commit_products();
   };
   const auto start_sums = [&](i32 side) {
 #pragma unroll
     for (i32 i = 0; i < PIECES; ++i)
-      nj_multiply_tile<T, KEYS / 16, E / 8, false, false, KEYS>(sums, weights[i],
+      nj_start_product<T, KEYS / 16, E / 8, false, false, KEYS>(sums, weights[i],
                                                              value_tiles[side].at);
     nj_commit_products();
   };

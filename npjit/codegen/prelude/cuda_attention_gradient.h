@@ -1,5 +1,7 @@
 // The gradient of softmax(scale * q @ k.T) @ v, g being that of the result: the weights are computed anew from what is
-// kept of each row (Dao et al. 2022). Three kernels, so that nothing is added by atomic accesses.
+// kept of each row (Dao et al. 2022). Three kernels, so that nothing is added by atomic
+// accesses. Products are not left to wgmma: ptxas (12.9, 13.0) gives registers with its factors to others, though they
+// are needed in the loop's next round.
 
 // Rows of sums, times `scale`, into a dense array of float32.
 template <i32 BLOCKS>
@@ -76,9 +78,6 @@ static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3) nj_attention_
     fetch(soon - now - 1, side ^ 1);
     nj_multiply_tile<T, D / 16, KEYS / 8, true, true, KEYS>(s, own, key_tiles[side].at);
     nj_multiply_tile<T, E / 16, KEYS / 8, true, true, KEYS>(d, own_g, value_tiles[side].at);
-    nj_commit_products();
-    nj_products_done<0>(s);
-    nj_settle(d);
     if (!plain || (now + 1) * KEYS > keys)
       nj_mask_tile<M, KEYS / 8, false>(s, scores, seen.kind(now), row, rows, now * KEYS, keys);
     nj_weigh<KEYS / 8, plain>(s, running, less, unit);
@@ -165,9 +164,6 @@ static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3) nj_attention_
     fetch(soon - now - 1, side ^ 1);
     nj_multiply_tile<T, D / 16, KEYS / 8, true, true, KEYS>(s, own, key_tiles[side].at);
     nj_multiply_tile<T, E / 16, KEYS / 8, true, true, KEYS>(d, own_g, value_tiles[side].at);
-    nj_commit_products();
-    nj_products_done<0>(s);
-    nj_settle(d);
     u32 kept = 0xffffffffu;
     if (!plain || (now + 1) * KEYS > keys)
       kept = nj_mask_tile<M, KEYS / 8, false>(s, scores, seen.kind(now), row, rows, now * KEYS,
@@ -182,8 +178,6 @@ static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3) nj_attention_
     }
     nj_take_pieces<T>(taken, s);
     nj_multiply_tile<T, KEYS / 16, D / 8, false, false, KEYS>(sums, taken[0], key_tiles[side].at);
-    nj_commit_products();
-    nj_products_done<0>(sums);
     side ^= 1;
     now = soon;
   }
@@ -242,9 +236,6 @@ static __global__ void __launch_bounds__(128, 2) nj_attention_gradient_keys(
     nj_multiply_tile<T, D / 16, QUERIES / 8, true, true, QUERIES>(s, own, query_tiles[side].at);
     nj_multiply_tile<T, E / 16, QUERIES / 8, true, true, QUERIES>(d, own_v,
                                                                   gradient_tiles[side].at);
-    nj_commit_products();
-    nj_products_done<0>(s);
-    nj_settle(d);
     u32 kept = 0xffffffffu;
     if (!plain || (now + 1) * QUERIES > rows)
       kept = nj_mask_tile<M, QUERIES / 8, true>(s, scores, seen.kind(now), row, keys,
@@ -272,9 +263,6 @@ static __global__ void __launch_bounds__(128, 2) nj_attention_gradient_keys(
                                                                     gradient_tiles[side].at);
     nj_multiply_tile<T, QUERIES / 16, D / 8, false, false, QUERIES>(sums_k, taken[0],
                                                                     query_tiles[side].at);
-    nj_commit_products();
-    nj_products_done<0>(sums_v);
-    nj_settle(sums_k);
     side ^= 1;
     now = soon;
   }

@@ -25,9 +25,8 @@ struct nj_running_min {
 // A block goes along each row in stretches of several packs a thread: scans inside packs, of the
 // packs' totals inside warps, and of the warps' totals by every thread. Where rows begin between
 // boundaries, the first pack begins in front of its row.
-template <class T, class Join, i32 V, u64 A, b1 skewed>
+template <class T, class Join, i32 V, u64 A, i32 items, b1 skewed>
 static __global__ void __launch_bounds__(256) nj_scan_rows(const T* from, T* to, i64 length) {
-  const i32 items = 4;
   __shared__ T totals[items][8];
   const i64 begin = (i64)blockIdx.x * length;
   const i32 skew = skewed ? (i32)(begin % V) : 0;
