@@ -12,6 +12,9 @@ with its guards. Out: results as NumPy would have given them. A `Dispatcher` is 
 Also here: the memory pool, the threads and NumPy's BLAS that compiled code uses.
 """
 
+import math
+import opcode
+import operator
 import os
 import sys
 import threading
@@ -26,6 +29,8 @@ include "services.pxi"
 include "device.pxi"
 include "entry.pxi"
 include "dispatcher.pxi"
+include "recorder.pxi"
+include "lazy.pxi"
 
 
 def _follow_main_thread() -> None:

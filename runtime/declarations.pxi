@@ -4,7 +4,10 @@ from cpython.object cimport PyObject
 from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
+from libcpp.unordered_set cimport unordered_set
 from libcpp.vector cimport vector
+
+ctypedef void* void_pointer
 
 
 cdef extern from "abi.h" nogil:

@@ -173,7 +173,7 @@ cdef PyObject* attempt(
     if entry._mode == BROKEN_MODE and self.broken is not None:
         return _released(in_parts(self, args, nargsf, names))
     self._counts[NUMPY_MODE] += 1
-    if outcome == Outcome.failed and entry.on_failure is not None:
+    if entry.on_failure is not None:
         return _released(PyObject_Vectorcall(entry.on_failure, args, nargsf, names))
     return _released(PyObject_Vectorcall(self.original, args, nargsf, names))
 

@@ -30,7 +30,8 @@ cdef class Entry:
                    | ("dataclass", cls, names, trees)
     disjoint       pairs of inputs whose memory must not overlap, and ("same", i, j) for inputs that
                    must be one array
-    on_failure     answers calls that fail a check while running, in place of the user's function
+    on_failure     answers calls that compiled code does not, a failed check's say, in place of the
+                   user's function
     release_gil_words  the GIL is released when arrays and arena hold at least so many 8-byte words
 
     fetch: ("arg", i) | ("kw", name) | ("root", obj) | ("attr", step, name) | ("item", step, key)

@@ -532,7 +532,7 @@ def test_gradients_draw_the_random_numbers_of_numpy():
         assert np.allclose(gradient, 4 * y * keep)
         assert rng.bit_generator.state == other.bit_generator.state
 
-    with pytest.raises(npjit.CaptureError, match="a call to 'normal', unknown"):
+    with pytest.raises(npjit.CaptureError, match=r"test_broken.py:\d+: a real array"):
         npjit.grad(lambda x: np.sum(rng.normal(loc=x)))(X)
 
 
@@ -551,5 +551,5 @@ def test_compiled_methods_get_no_stand_in():
     expected = np.random.RandomState(3).normal(size=X.shape)
     gradient = npjit.grad(lambda x: np.sum(x * draw(size=x.shape)))(X)
     assert np.array_equal(gradient, expected)
-    with pytest.raises(npjit.CaptureError, match="normal"):
-        npjit.grad(lambda x: np.sum(x * unbound(state, size=x.shape)))(X)
+    gradient = npjit.grad(lambda x: np.sum(x * unbound(state, size=x.shape)))(X)
+    assert np.array_equal(gradient, expected)

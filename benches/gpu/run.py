@@ -28,7 +28,20 @@ from benches.machine import describe
 
 PACKAGES = ("npjit", "numpy", "cupy-cuda13x", "cupy-cuda12x", "torch", "jax")
 COLUMNS = ("#", "workload", "npjit ms", "of copy", *(f"{n} ms" for n in peers.NAMES), "CuPy ms")
-COLUMNS += ("peer / npjit", "distance", "peers'", "first call s")
+COLUMNS += ("peer / npjit", "asked for", "distance", "peers'", "first call s")
+# what is asked of the best peer's time over npjit's, by workload and fastmath; else a tie
+BARS: dict[tuple[str, str | None], float] = {
+    ("softmax_32768", None): 1.3,
+    ("layer_norm_backward", None): 1.8,
+    ("logsumexp", None): 1.35,
+    ("pairwise", "contract"): 2.5,
+    ("jacobi", None): 1.15,
+    ("logistic", None): 1.9,
+    ("scatter_add", None): 1.35,
+    ("attention", None): 1 / 1.3,
+    ("nbody", "approx"): 2.0,
+}
+TIE = 0.95
 # pairs as arrays: CuPy needs gigabytes and a hundred times as long
 NOT_BY_CUPY = ("pairwise", "nbody", "attention")
 # a result this far from the reference, by norm, is no result of the workload
@@ -116,7 +129,9 @@ class Row:
         if "CuPy ms" in self.cells:
             times["CuPy"] = float(self.cells["CuPy ms"])
         if times:
+            asked = BARS.get((self.workload.name, self.options.fastmath), TIE)
             self.cells["peer / npjit"] = f"{min(times.values()) / own:.2f}"
+            self.cells["asked for"] = f"{asked:.2f}"
             self.cells["peers'"] = f"{furthest:.0e}"
 
     def text(self) -> str:

@@ -27,7 +27,8 @@ INTRO = (
     "by NumPy, compiled ahead by Pythran, and rewritten by hand for Numba and for JAX; least time "
     "of a call, by turns in one process. Ratios above 1 are in favour of npjit. The best peer of a "
     "row is the fastest right one of the four, NumPy among them; equal means within 5 %. A program "
-    "counts when both its sizes do. A ratio above 10 counts as 10 in a mean."
+    "counts when both its sizes do. A mean is over the rows that have the peer; a ratio above 10 "
+    "counts as 10 in it."
 )
 # a ratio above this counts as this in a mean
 MOST = 10.0
@@ -59,28 +60,25 @@ def summary(rows: list[Row]) -> list[str]:
         f"- right {sum(r.right for r in rows)} of {len(rows)}, whole {sum(r.whole for r in rows)}"
     ]
     for peer in PEERS:
-        held = {id(r): r.holds(peer) for r in rows if peer in r.times}
-        lines.append(f"- at least equal to {TITLES[peer]}: {counts(rows, held)}")
-    held = {id(r): r.holds(r.best_peer) for r in rows}
-    lines.append(f"- at least equal to the best peer: {counts(rows, held)}")
-    lines += [mean_line(f"{k.value}-bound", [r for r in rows if r.program.kind is k]) for k in Kind]
+        held = [(r.program.name, r.holds(peer)) for r in rows if peer in r.times]
+        lines.append(f"- at least equal to {TITLES[peer]}: {counts(held)}")
+    held = [(r.program.name, r.holds(r.best_peer)) for r in rows]
+    lines.append(f"- at least equal to the best peer: {counts(held)}")
+    for kind in Kind:
+        mine = [row for row in rows if row.program.kind is kind]
+        lines += [mean_line(f"{kind.value}-bound", mine)] if mine else []
     lines.append(mean_line("all", rows))
     firsts = sorted(r.first["npjit"] for r in rows)
     middle = firsts[len(firsts) // 2]
     return [*lines, f"- first call: median {middle:.2f} s, worst {firsts[-1]:.2f} s"]
 
 
-def counts(rows: list[Row], held: dict[int, bool]) -> str:
+def counts(held: list[tuple[str, bool]]) -> str:
     """Of rows, and of programs: those all of whose rows hold."""
-    programs: dict[str, bool] = {}
-    for row in rows:
-        if id(row) in held:
-            name = row.program.name
-            programs[name] = programs.get(name, True) and held[id(row)]
-    return (
-        f"{sum(held.values())} of {len(held)} rows, "
-        f"{sum(programs.values())} of {len(programs)} programs"
-    )
+    programs = {name for name, _ in held}
+    whole = programs - {name for name, holds in held if not holds}
+    rows = sum(holds for _, holds in held)
+    return f"{rows} of {len(held)} rows, {len(whole)} of {len(programs)} programs"
 
 
 def mean_line(title: str, rows: list[Row]) -> str:

@@ -5,14 +5,15 @@ functions.
 from __future__ import annotations
 
 import operator
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from npjit.api.jitted import Jitted
-from npjit.api.options import CaptureError, Options, options_of
+from npjit.api.options import Options, options_of
+from npjit.api.recorder import Recorder
 from npjit.frontend.builtin_names import REPLACED_FUNCTIONS
 from npjit.frontend.outside import Outside
+from npjit.ops.errors import NotCaptured
 from npjit.transform.api_grad import grad_of_traced, value_and_grad_of_traced
 
 Argnums = int | Sequence[int]
@@ -32,10 +33,11 @@ class Gradient(Jitted):
         if not callable(function):
             raise TypeError(f"npjit.grad takes a callable, not {type(function).__name__}")
         # what answers when compiled code does not: never the function itself
-        super().__init__(function, options, original=self._by_values)
+        super().__init__(function, options, original=self._by_recording)
         self.argnums = _checked(argnums)
         self.has_aux = has_aux
         self.with_value = with_value
+        self.recorder = Recorder(options)
 
     def with_options(self, options: Options) -> Gradient:
         """The same gradient, compiled by other options."""
@@ -52,23 +54,21 @@ class Gradient(Jitted):
 
         return gradient
 
-    def _by_values(self, *args: Any, **kwargs: Any) -> Any:
-        """What cannot be captured is differentiated value by value, with NumPy as the executor.
+    def _by_recording(self, *args: Any, **kwargs: Any) -> Any:
+        """What cannot be captured whole runs as Python over lazy arrays, and what they have
+        recorded is differentiated."""
+        from npjit.api.recorded_grad import gradient_by_recording, on_host
 
-        Where an operation fails in that, the function itself runs, for NumPy's own error.
-        """
-        from npjit.api.eager import gradient_by_values
+        with on_host(args, kwargs) as (mine, named, back):
+            return back(gradient_by_recording(self, mine, named))
 
-        try:
-            return gradient_by_values(self, args, kwargs)
-        except CaptureError:
-            raise
-        except Exception as e:
-            if not _in_an_operation(e):
-                raise
-            failure = e
-        self.function(*args, **kwargs)
-        raise failure
+    def _cut(self, error: NotCaptured) -> None:
+        self.broken = self._by_recording
+
+    def cache_info(self) -> dict[str, Any]:
+        """As that of `npjit.jit`; the versions of what was recorded are compiled ones, too."""
+        info = super().cache_info()
+        return {**info, "compiled": info["compiled"] + self.recorder.versions}
 
     @property
     def label(self) -> str:
@@ -92,15 +92,6 @@ def _checked(argnums: Argnums) -> int | tuple[int, ...]:
     except TypeError:
         text = f"argnums must be an int or a sequence of ints, not {argnums!r}"
         raise TypeError(text) from None
-
-
-def _in_an_operation(e: Exception) -> bool:
-    """Whether an operation on traced values raised, and neither the user's code nor grad itself."""
-    modules = [
-        frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(e.__traceback__)
-    ]
-    own = [name for name in modules if name.partition(".")[0] != "numpy"]
-    return own[-1].startswith("npjit.") and not own[-1].startswith("npjit.transform.")
 
 
 def grad(

@@ -86,6 +86,8 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         trace = active_trace()
         if trace is not None:
             return self.inline(trace.outside)(*args, **kwargs)
+        if _runtime.is_lazy((args, kwargs)):
+            return _runtime.record(self, args, kwargs)
         device_arrays = adopted(args, kwargs)
         if device_arrays is not None:
             return self(*device_arrays[0], **device_arrays[1])
@@ -98,9 +100,11 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
                 return self.run(entry, args, kwargs)
             except _runtime.NoMatch:
                 pass  # a guard that fails at once: another thread has changed an argument
-        result = self.fall_back(args, kwargs)
-        if doubt:
-            self._warn(f"{self.label} runs as NumPy: {doubt}")
+        if not doubt:
+            return self.fall_back(args, kwargs)
+        self.count("numpy")
+        result = OnHost(self.original)(*args, **kwargs)
+        self._warn(f"{self.label} runs as NumPy: {doubt}")
         return result
 
     def _compiled_meanwhile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -145,7 +149,7 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
     def enter(self, made: Compiled) -> None:
         """From now on calls of this kind run as compiled."""
         if made.program is not None:
-            made.entry.on_failure = OnHost(self.original, made.program.device)
+            made.entry.on_failure = OnHost(self.original)
         with self._lock:
             self.compiled.append(made)
             self.add(made.entry)
@@ -198,12 +202,13 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
             self.add(made.entry)
         return entry, ""
 
-    def _remember(
-        self, steps: tuple[Any, ...], npositional: int, kwnames: tuple[str, ...]
-    ) -> None:
+    def _remember(self, steps: tuple[Any, ...], npositional: int, kwnames: tuple[str, ...]) -> None:
         """Calls that pass these guards raise again, or at least fail to be traced: NumPy's."""
         if self.broken is None:
-            self.add(self.uncompiled_entry(steps, npositional, kwnames))
+            entry = self.uncompiled_entry(steps, npositional, kwnames)
+            if any(check[0] == "device" for _, check in steps):
+                entry.on_failure = OnHost(self.original)
+            self.add(entry)
 
     def _cut(self, error: NotCaptured) -> None:
         """Set `broken` to the function in parts, where that is possible."""

@@ -1,9 +1,9 @@
-"""The function itself on the CPU, for calls with device arrays that have failed a check.
+"""The function itself on the CPU, for calls with device arrays in which something is wrong.
 
-In: the function, the GPU, a call's arguments. Out: what NumPy gives or raises, where CuPy would go
-on (an index out of bounds wraps around there); results and what was written are the GPU's again:
+In: the function; a call's arguments. Out: what NumPy gives or raises, where CuPy would go on (an
+index out of bounds wraps around there); results and what was written are the GPU's again:
 
-    OnHost(f, device)(cupy.ones(3), 7)      ->  IndexError: index 7 is out of bounds ...
+    OnHost(f)(cupy.ones(3), [7])        ->  IndexError: index 7 is out of bounds ...
 """
 
 from __future__ import annotations
@@ -20,29 +20,32 @@ from npjit.core.trees import tree_map
 
 
 class OnHost:
-    """See the module's docstring. Arguments that share memory are left to the function itself."""
+    """See the module's docstring. Arguments that share memory are left to the function itself, and
+    so are calls that meet other device arrays (attributes, say), which NumPy does not take."""
 
-    def __init__(self, function: Callable[..., Any], device: Device) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.device = device
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        moved = _Moved(self.device)
-        with self.device.active():
-            given, named = tree_map(moved.down, [list(args), kwargs])
-            if moved.share_memory():
-                return self.function(*args, **kwargs)
+        moved = _Moved()
+        given, named = tree_map(moved.down, [list(args), kwargs])
+        if moved.device is None or moved.share_memory():
+            return self.function(*args, **kwargs)
+        with moved.device.active():
             try:
                 return tree_map(moved.up, self.function(*given, **named))
+            except TypeError:
+                moved.known.clear()
             finally:
                 moved.write()
+        return self.function(*args, **kwargs)
 
 
 class _Moved:
     """Device arrays and their copies on the CPU."""
 
-    def __init__(self, device: Device) -> None:
-        self.device = device
+    def __init__(self) -> None:
+        self.device: Device | None = None
         # by identity: the array, its copy, and its values before the call
         self.known: dict[int, tuple[Any, np.ndarray, np.ndarray]] = {}
 
@@ -51,13 +54,14 @@ class _Moved:
         if not _runtime.is_device_array(value):
             return value
         if id(value) not in self.known:
-            copy = self.device.downloaded(value)
+            copy = _device_of(value).downloaded(value)
             self.known[id(value)] = value, copy, copy.copy()
+            self.device = _device_of(value)
         return self.known[id(value)][1]
 
     def up(self, value: Any) -> Any:
         """A result on the GPU; views of arguments are that."""
-        if not self.known or not isinstance(value, (np.ndarray, np.generic)):
+        if self.device is None or not isinstance(value, (np.ndarray, np.generic)):
             return value
         for array, copy, _ in self.known.values():
             if value is copy:
@@ -80,4 +84,10 @@ class _Moved:
         """What the call has written."""
         for array, copy, before in self.known.values():
             if copy.tobytes() != before.tobytes():
-                self.device.write(array, copy)
+                _device_of(array).write(array, copy)
+
+
+def _device_of(array: Any) -> Device:
+    from npjit.backends import cuda
+
+    return cuda.device(array.data.device_id)

@@ -1,16 +1,16 @@
 """Matrix products by cuBLAS, which the runtime calls itself (runtime/cublas.h).
 
-In: the regions of c = a @ b, addresses left out. Out: the product's numbers, and which operand is
-the runtime's left one, right one and result; None where cuBLAS takes no such strides or dtypes:
+In: the regions of c = a @ b, addresses left out. Out: the call, and which operand is the runtime's
+left one, right one and result; None where cuBLAS takes no such strides or dtypes:
 
-    blas_product(a, b, c)       ->  ((-1, 0, 0, 68, ...), (1, 0, 2))
+    blas_product(a, b, c)       ->  (Product(-1, 0, 0, 68, ...), (1, 0, 2))
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 from npjit import _runtime
 from npjit.backends.cuda_device import Region
@@ -28,9 +28,28 @@ _TYPES = {
 _WORKSPACE = 32 << 20
 
 
-def blas_product(
-    a: Region, b: Region, c: Region
-) -> tuple[tuple[int, ...], tuple[int, int, int]] | None:
+class Product(NamedTuple):
+    """A call of cuBLAS by the numbers of runtime/cublas.h, in their order there."""
+
+    letter: int
+    type: int
+    made: int
+    compute: int
+    turn_left: int
+    turn_right: int
+    m: int
+    n: int
+    k: int
+    lead_left: int
+    lead_right: int
+    lead_result: int
+    step_left: int
+    step_right: int
+    step_result: int
+    batch: int = 1
+
+
+def blas_product(a: Region, b: Region, c: Region) -> tuple[Product, tuple[int, int, int]] | None:
     """See the module's docstring."""
     types, made = _TYPES.get(a.dtype.name), _TYPES.get(c.dtype.name)
     if types is None or made is None or 0 in (*a.shape, *b.shape) or len(c.shape) > 3:
@@ -43,43 +62,17 @@ def blas_product(
     (m, k), n = a.shape[-2:], c.shape[-1]
     if letter >= 0 and c.shape[1:] == (1,):
         # the matrix that BLAS sees column by column is ours turned around, or ours
-        rows, columns = (m, k) if to_a else (k, m)
-        steps = (0, b.strides[0], c.strides[0])
-        return (
-            letter,
-            kind,
-            made[0],
-            compute,
-            1 - to_a,
-            0,
-            rows,
-            columns,
-            0,
-            lead_a,
-            0,
-            0,
-            *steps,
-            1,
-        ), ((0, 1, 2))
+        seen = (m, k, 0) if to_a else (k, m, 0)
+        leads, steps = (lead_a, 0, 0), (0, b.strides[0], c.strides[0])
+        vector = Product(letter, kind, made[0], compute, 1 - to_a, 0, *seen, *leads, *steps)
+        return vector, (0, 1, 2)
     # matrices are columns behind each other, so the product is done as c.T = b.T @ a.T
-    batch = c.shape[0] if len(c.shape) == 3 else 1
-    steps = (b.strides[0], a.strides[0], c.strides[0]) if len(c.shape) == 3 else (0, 0, 0)
-    return (
-        -1,
-        kind,
-        made[0],
-        compute,
-        to_b,
-        to_a,
-        n,
-        m,
-        k,
-        lead_b,
-        lead_a,
-        lead_c,
-        *steps,
-        batch,
-    ), ((1, 0, 2))
+    leads, steps = (lead_b, lead_a, lead_c), (0, 0, 0)
+    batch = 1
+    if len(c.shape) == 3:
+        steps, batch = (b.strides[0], a.strides[0], c.strides[0]), c.shape[0]
+    found = Product(-1, kind, made[0], compute, to_b, to_a, n, m, k, *leads, *steps, batch)
+    return found, (1, 0, 2)
 
 
 def operand(region: Region) -> tuple[int, int] | None:

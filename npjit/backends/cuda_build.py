@@ -44,7 +44,7 @@ def _version() -> tuple[int, int]:
 
 
 def architecture() -> str:
-    """The current device's machine language; of Hopper with what later ones have no more (wgmma)."""
+    """The current device's machine language; Hopper's with what no other has (wgmma)."""
     import cupy
 
     found = cupy.cuda.Device().compute_capability

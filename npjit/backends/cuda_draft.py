@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from npjit import _runtime
+from npjit.backends.cuda_blas import Product
 from npjit.codegen.cuda_launch import Start
 
 # a base's number, and an offset in bytes
@@ -37,9 +38,9 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Work:
-    """A function to start, or the numbers of a product (runtime/cublas.h), on words of a draft."""
+    """A function or a product to start, on words of a draft."""
 
-    what: Start | tuple[int, ...]
+    what: Start | Product
     first: int
     words: int
     label: str
@@ -50,7 +51,7 @@ class Work:
 
     def step(self, functions: Mapping[str, Any]) -> tuple[Any, ...]:
         """The runtime's form."""
-        if isinstance(self.what, tuple):
+        if isinstance(self.what, Product):
             return "product", self.what, self.first, self.words, self.label
         start = self.what
         handle = functions[start.function]
@@ -87,7 +88,7 @@ class Draft:
         self.patches.append((len(self.words), base, offset))
         self.words.append(0)
 
-    def work(self, what: Start | tuple[int, ...], first: int, label: str) -> None:
+    def work(self, what: Start | Product, first: int, label: str) -> None:
         """Start something with the words from number `first` on."""
         self.steps.append(Work(what, first, len(self.words) - first, label))
 

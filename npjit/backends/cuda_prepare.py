@@ -316,11 +316,11 @@ class Preparation:
         if found is None:
             self.draft.steps.append(Multiply(self.context.device, *operands))
             return
-        numbers, order = found
+        product, order = found
         first = len(self.draft.words)
         for number in order:
             self.draft.patch(operands[number].base, operands[number].region.address)
-        self.draft.work(numbers, first, f"the product of {a.shape} and {b.shape}")
+        self.draft.work(product, first, f"the product of {a.shape} and {b.shape}")
 
 
 _ADDED: dict[type, Callable[[Preparation, Any], None]] = {

@@ -97,14 +97,15 @@ class AskedPrinter(CudaPrinter):
     def print(self) -> str:
         read = "const T* values, const i64* index, i64 apart, i64 count, i64 rows"
         self._print(
-            "private",
+            "_private",
             "i32 BINS",
             "1024",
             f"T* to, {read}, i64 copies",
-            "nj_scatter_block<T, BINS>(to, values, index, apart, count, rows, copies, holds, flag);",
+            "nj_scatter_block<T, BINS>"
+            "(to, values, index, apart, count, rows, copies, holds, flag);",
         )
         self._print(
-            "sort",
+            "_sort",
             "i32 ITEMS, i32 BITS, i32 BUCKETS",
             "512, 2",
             f"{read}, T* sorted, u16* within, u16* starts",
@@ -123,7 +124,7 @@ class AskedPrinter(CudaPrinter):
         printed = printer.print()
         sizes = "".join(f", i64 size{i}" for i in range(self.kernel.sizes))
         w.line(f"template <class T, {constants}>")
-        head = f"static __global__ void __launch_bounds__({block}) {self.name}_{way}"
+        head = f"static __global__ void __launch_bounds__({block}) {self.name}{way}"
         with w.block(f"{head}({given}, u32* flag{sizes})"):
             w.line("typedef i64 idx;")
             self.unpack()

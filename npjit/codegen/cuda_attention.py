@@ -121,7 +121,7 @@ def _backward(call: _Call, wanted: Sequence[int]) -> Routine | None:
     words = call.words([])
     if words is None:
         return None
-    instance = (*call.kinds, *call.tiles(), _width(call.narrow))
+    instance: list[str | int] = [*call.kinds, *call.tiles(), _width(call.narrow)]
     places = dict(zip(wanted, range(call.arguments, len(call.operands)), strict=True))
     of_q, of_k, of_v = (Address(places[n]) if n in places else _NOWHERE for n in range(3))
     kept = [Address(n, is_scratch=True) for n in range(3)]

@@ -153,6 +153,13 @@ _OFTEN = 4
 _BUSY = 264
 _THREADS = 1024
 _SORTING = 512
+_SCATTERS = {
+    "nj_scatter_add",
+    "nj_scatter_begin",
+    "nj_scatter_private",
+    "nj_scatter_sort",
+    "nj_scatter_buckets",
+}
 # how many values are worth sorting, and how many of a tile must be in a bucket
 _MANY = 2**22
 _TOGETHER = 24
@@ -241,7 +248,5 @@ def routines_text(plan: Plan) -> str:
             if step.op.kind is Kind.SCAN:
                 found |= {"nj_scan_rows", f"nj_running_{step.op.reduction.style}"}
             elif step.op.kind is Kind.SCATTER:
-                found |= {
-                    f"nj_scatter_{way}" for way in ("add", "private", "sort", "buckets", "begin")
-                }
+                found |= _SCATTERS
     return "".join(f"// {name}\n" for name in sorted(found))

@@ -36,6 +36,7 @@ _HEADERS: tuple[tuple[str, frozenset[str]], ...] = (
     ("complex.h", _COMPLEX),
     ("cuda_complex.h", _COMPLEX),
     ("cuda_scan.h", frozenset()),
+    ("cuda_tensor.h", frozenset()),
     ("cuda_attention.h", frozenset()),
     ("cuda_attention_gradient.h", frozenset()),
     ("cuda_scatter.h", frozenset()),

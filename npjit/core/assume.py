@@ -61,6 +61,8 @@ class Assumptions:
         self.guards: list[Guard] = []
         # what a loop index or a traced index ranges over, innermost last: var -> (least, greatest)
         self.ranges: dict[Var, tuple[Size, Size]] = {}
+        # of how many ranges a bound of each such variable is made
+        self.reach: dict[Var, int] = {}
         # sizes known not to be negative here: by guards, and by the conditions of branches around
         self.facts: list[Size] = []
         self._equal: dict[Var, Size] = {}

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 class Weighing:
     """Scores are multiplied by `scale` and the factor, then a bool mask puts `fill` in place of
     those where it is False, or a mask of numbers is added. `rounded`: the weights are rounded to
-    the type of the values. The row's arguments are q, k, v, and the factor and mask there are; with `backward` it gives their
-    gradients, and the gradient of its result comes behind v."""
+    the type of the values.
+
+    The row's arguments are q, k, v, and the factor and mask there are. With `backward` it gives
+    their gradients, and the gradient of its result comes behind v."""
 
     scale: float = 1.0
     has_factor: bool = False

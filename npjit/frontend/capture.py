@@ -74,8 +74,6 @@ class TracedBlock(Block):
         # how many nodes were asked for, those of dropped attempts and those found again included
         self.asked = 0
         self.closed = False
-        # whether actual values may be looked at: then control flow takes Python's path
-        self.eager = False
         # whether numbers of different kinds may not meet in one name
         self.exact_types = False
 
@@ -108,8 +106,6 @@ class TracedBlock(Block):
         """A node's value for the arguments of this call; None where it has none: in a loop's body,
         or when a check before it fails.
         """
-        if self.eager:
-            return self.peek(node)
         inputs = self.capture.inputs
         if self.depth or any(i.device != ON_CPU for i in inputs):
             return None

@@ -33,6 +33,8 @@ from npjit.ops.tracer import Tracer, where_called
 SHORT = 4
 RESIZED = 16
 LONGEST = 256
+# a trip behind a traced way out is a branch inside the one before: so many at most
+NESTED = 8
 
 _NOT_BOUND = "a local variable is used before it is bound"
 
@@ -64,7 +66,7 @@ class Control:
         return self._traced(condition, lambda: then(*state), lambda: other(*state))
 
     def _is_traced(self, condition: Any) -> bool:
-        return type(condition) is Tracer and not self.block.eager
+        return type(condition) is Tracer
 
     def _traced(self, condition: Tracer, then: Any, other: Any) -> Any:
         try:
@@ -144,7 +146,7 @@ class Control:
 
     def _is_long(self, iterable: Any) -> bool:
         """Whether Python should not go through an iterable item by item."""
-        if self.block.eager or (type(iterable) is range and len(iterable) <= LONGEST):
+        if type(iterable) is range and len(iterable) <= LONGEST:
             return False
         return items_of(self.block, iterable) is not None
 
@@ -192,12 +194,12 @@ class Control:
 
     def growing(self, items: list[Any]) -> Any:
         """A list display that the function appends to, or indexes."""
-        return items if self.block.eager else GrowingList(self.block, items)
+        return GrowingList(self.block, items)
 
     def repeated(self, items: list[Any], count: Any) -> Any:
         """items * count, for a list that the function appends to, or indexes."""
         value = items[0] if len(items) == 1 else None
-        if type(count) is not SymInt or not is_number(value) or self.block.eager:
+        if type(count) is not SymInt or not is_number(value):
             return self.growing(items * count)
         if not self.block.sizes.decide_le(1, count.size):
             return self.growing([])
@@ -255,9 +257,6 @@ class Control:
         items = items_of(self.block, iterable)
         if items is None:
             return self._unrolled(_known(list(iterable)), body, state, stops)
-        if self.block.eager:
-            trips = self.block.sizes.specialise(items.trips)
-            return self._unrolled(_each(items, trips), body, state, stops)
         try:
             certain = self.block.sizes.decide_le(1, items.trips)
             if not certain:
@@ -362,6 +361,9 @@ class Control:
             for k in stops:
                 if self._is_traced(state[k]):
                     rest = items[position:]
+                    if len(rest) > NESTED:
+                        reason = "a traced way out of a loop of many trips that is unrolled"
+                        raise NotCaptured(reason, where_called())
                     others = tuple(j for j in stops if j != k)
                     return self._traced(
                         state[k],
@@ -422,25 +424,23 @@ class Control:
     ) -> Any:
         """while test(*state): state = body(*state), until a stop flag is set"""
         del names
-        reason = "it does not depend on traced values"
-        if not self.block.eager:
-            if self._answer(test, state) is False:
-                test(*state)
-                return state
-            spoiled = self.capture.spoiled
-            try:
-                return self._staged_while(test, body, state, stops)
-            except NotStaged as e:
-                reason = str(e)
-            except NotCaptured as e:
-                self.capture.spoiled = spoiled
-                reason = e.reason
-        for _ in range(LONGEST * (500 if self.block.eager else 1)):
+        if self._answer(test, state) is False:
+            test(*state)
+            return state
+        spoiled = self.capture.spoiled
+        try:
+            return self._staged_while(test, body, state, stops)
+        except NotStaged as e:
+            reason = str(e)
+        except NotCaptured as e:
+            self.capture.spoiled = spoiled
+            reason = e.reason
+        for _ in range(LONGEST):
             if any(self._is_traced(state[k]) for k in stops):
                 raise NotCaptured(f"a while loop that cannot be staged: {reason}", where_called())
             if any(state[k] for k in stops):
                 return state
-            if not self.block.eager and self._answer(test, state) is None:
+            if self._answer(test, state) is None:
                 return self._staged_behind(test, body, state, stops)
             if not test(*state):
                 return state

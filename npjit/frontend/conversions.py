@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from npjit import _runtime
 from npjit.core.graph import Node, Weight, reachable
 from npjit.ops import build, kinds
 from npjit.ops.create import ndarray
@@ -36,6 +37,8 @@ class StandIn(type):
             return guarded(ndarray, active_trace().block, *args, **kwargs)
         if len(args) == 1 and is_traced(args[0]) and not kwargs:
             return convert(cls.stands_for, args[0])
+        if len(args) == 1 and type(args[0]) is _runtime.LazyArray and not kwargs:
+            return _runtime.record(cls, args, {})
         if cls.stands_for is complex and any(map(is_traced, args)) and not kwargs:
             return _complex_of(*args)
         return cls.stands_for(*args, **kwargs)

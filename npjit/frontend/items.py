@@ -108,7 +108,7 @@ def make_range(block: Block, *args: Any) -> Any:
 
 def _end(block: Block, value: Any) -> Any:
     """An argument of range(): computed ints stay in the compiled code."""
-    is_computed = type(value) is Tracer and is_position(value) and not block.eager
+    is_computed = type(value) is Tracer and is_position(value)
     return wrap(block, traced_int(block, value.node)) if is_computed else value
 
 

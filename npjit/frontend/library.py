@@ -97,23 +97,16 @@ def _numpy_value(outside: Outside, value: Any) -> Any:
     if getattr(value, "__name__", "") in _PURE_FUNCTIONS:
         return value
     is_function = callable(value) and not isinstance(value, np.ndarray)
-    return UnknownCall(outside, value) if is_function else None
+    return UnknownCall(value) if is_function else None
 
 
 class UnknownCall:
-    """Stands in for a function that ends the trace when it is called; a trace on actual values
-    calls it (a draw of random numbers, say), where nothing traced takes part.
-    """
+    """Stands in for a function that ends the trace when it is called."""
 
-    def __init__(self, outside: Outside, function: Callable[..., Any]) -> None:
-        self.outside = outside
+    def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        given = (*args, *kwargs.values())
-        stands_in = any(map(self.outside.is_stand_in, given))
-        if self.outside.sees_values and not stands_in and not has_traced(given):
-            return _held(self.outside.capture.block, self.function(*args, **kwargs))
         name = getattr(self.function, "__name__", self.function)
         raise NeverCaptured(f"a call to {name!r}, unknown to npjit")
 
@@ -299,3 +292,5 @@ def _forms() -> dict[int, Callable[[Any], Any]]:
 
 
 _FORMS = _forms()
+# functions of numbers that have a traced form
+FORMS = (*_MATH, *_TESTS)

@@ -237,7 +237,7 @@ class GrowingList(ListOfRows):
     def _is_computed(self, key: Any) -> bool:
         """Whether only the running code knows which item a key names."""
         if type(key) is Tracer:
-            return not self.block.eager
+            return True
         known = self.block.sizes.values
         return type(key) is SymInt and any(v.name not in known for v in atoms(key.size))
 

@@ -216,8 +216,6 @@ def _from_class(obj: Any, name: str, found: Any) -> Any:
     if isinstance(found, functools.cached_property):
         raise NotCaptured(f"a cached property, .{name}, that has no value yet", passing=True)
     if hasattr(type(found), "__get__"):
-        if outside.sees_values and isinstance(obj, ObjectProxy):
-            return outside.unknown(getattr(obj._npjit_value, name))
         raise NeverCaptured(f"the descriptor .{name} of a {cls.__name__} object")
     return outside.read(found, obj._npjit_fetch(name))
 

@@ -36,13 +36,10 @@ _PLAIN_MODULES = frozenset(["builtins", "functools", "collections", "types", "ab
 
 
 class Outside:
-    """The reader of one trace; `sees_values` when the trace works on actual values, not for a class
-    of calls.
-    """
+    """The reader of one trace."""
 
-    def __init__(self, capture: Capture, sees_values: bool = False) -> None:
+    def __init__(self, capture: Capture) -> None:
         self.capture = capture
-        self.sees_values = sees_values
         self.control = Control(capture)
         self.builtins = TracedBuiltins(self)
         self.functions = Stager(self)
@@ -172,11 +169,7 @@ class Outside:
 
     def unknown(self, function: Any) -> Callable[..., Any]:
         """What traced code calls in place of a function that npjit does not know."""
-        return UnknownCall(self, function)
-
-    def is_stand_in(self, value: Any) -> bool:
-        """Whether a value stands for an object, class or module that it is not."""
-        return issubclass(type(value), (TracedObject, TracedModule, ClassProxy))
+        return UnknownCall(function)
 
     def stage(self, function: Any) -> Any:
         """A function, or what stands in its place, as traced code calls it."""

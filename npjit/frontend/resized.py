@@ -25,7 +25,7 @@ import numpy as np
 
 from npjit.core.assume import Unknown
 from npjit.core.graph import Block, TensorType, Weight
-from npjit.core.size import Size, Var, atoms, smax, smin
+from npjit.core.size import Expr, Size, Var, atoms, is_unwieldy, smax, smin
 from npjit.core.view import Along, View
 from npjit.frontend.values import NotStaged, as_type, is_array
 from npjit.ops import build, kinds
@@ -305,6 +305,8 @@ class Ragged:
     def _room(self, m: Size, n: Size) -> Size:
         sizes, binds = self.block.sizes, self.block.binds
         room = sizes.greatest(smax(sizes.greatest(m), sizes.greatest(n)))
+        if isinstance(room, Expr) and is_unwieldy(room):
+            raise NotStaged("an extent that depends on too many others")
         if any(
             v in sizes.ranges and v.name.startswith("v") and v not in binds for v in atoms(room)
         ):

@@ -40,8 +40,8 @@ class Vectorized:
 
     def __call__(self, *args: Any) -> Any:
         block = self.block
-        if block.eager or not args:  # type: ignore[attr-defined]
-            raise NotCaptured("a vectorized function, along the path of its values")
+        if not args:
+            raise NotCaptured("a vectorized function without arguments")
         arrays = np.broadcast_arrays(*[as_array(block, a) for a in args])
         lines = [Flat(a).copy() for a in arrays]
         count = lines[0].raw_shape[0]

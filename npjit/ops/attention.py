@@ -264,7 +264,7 @@ def factors(
     la, lb, out = product.params
     if any(a.dtype != dtype for a in product.args):
         return None
-    letters = {label: x for label, x in zip(labels, out, strict=True)}
+    letters = dict(zip(labels, out, strict=True))
     row, column = letters[order[-2]], letters[order[-1]]
     batch = "".join(letters[x] for x in order[:-2])
     inner = [x for x in la if x in lb and x not in out]
@@ -289,4 +289,3 @@ def arranged(block: Block, v: Node, labels: str, wanted: str, q: Node) -> Node:
     """v with the batch of q."""
     turned = arrange(block, v, labels, wanted)
     return build.stretch(block, turned, (*q.shape[:-2], *turned.shape[-2:]))
-

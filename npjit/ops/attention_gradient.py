@@ -104,9 +104,7 @@ def _both(n: Node) -> Iterator[tuple[Node, str, Node, str]]:
     yield b, lb, a, la
 
 
-def _of_scores(
-    block: Block, n: Node, p: Pull, ld: str, other: Node, lo: str
-) -> Node | None:
+def _of_scores(block: Block, n: Node, p: Pull, ld: str, other: Node, lo: str) -> Node | None:
     """The gradient of q, where the other factor is k, or of k, where it is q."""
     out = n.params[2]
     inner = [x for x in lo if x not in ld]
@@ -169,7 +167,9 @@ def _agree(block: Block, own: Scores, masks: list[Node], forward: Scores) -> boo
     mask = None
     for condition in reversed(masks):
         mask = (
-            condition if mask is None else of_compact(block, UFUNCS[np.logical_and], condition, mask)
+            condition
+            if mask is None
+            else of_compact(block, UFUNCS[np.logical_and], condition, mask)
         )
     where = forward.mask if forward.weighing.mask == "where" else None
     is_same = own.weighing.scale == forward.weighing.scale and own.factor is forward.factor

@@ -15,7 +15,18 @@ from npjit.core import view as views
 from npjit.core.assume import Unknown
 from npjit.core.graph import Block, Node, TensorType, Weight
 from npjit.core.op import Bind
-from npjit.core.size import Expr, Shape, Size, Var, floordiv, select, smax, smin, text
+from npjit.core.size import (
+    Expr,
+    Shape,
+    Size,
+    Var,
+    floordiv,
+    is_unwieldy,
+    select,
+    smax,
+    smin,
+    text,
+)
 from npjit.core.view import At, Cut, View, identity
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
@@ -26,6 +37,8 @@ __all__ = ["get_item", "identity", "parse", "set_item"]
 
 # sums of a few sizes up to here stay within int64
 FARTHEST = 2**60
+# bounds of sizes that are made of more ranges of others are not worth looking for
+FURTHEST = 300
 
 
 def normalise_index(block: Block, key: Any, n: Size) -> Size:
@@ -101,7 +114,11 @@ def bind(block: Block, node: Node, least: Size, greatest: Size) -> Size:
         if known.args[0] is node:
             return Expr((((v,), 1),))
     low = least if isinstance(least, int) else None
+    _require_wieldy(greatest)
     unknown = Var(f"v{len(block.sizes.ranges)}", low)
+    reach = block.sizes.reach[unknown] = 1 + _reach(block, greatest)
+    if reach > FURTHEST:
+        raise NotCaptured("an extent that depends on too many others")
     type_ = TensorType((), build.INT64, Weight.SCALAR)
     block.add(ROWS["bind"], (node,), Bind(unknown, least, greatest), type_)
     block.sizes.ranges[unknown] = (least, greatest)
@@ -128,10 +145,31 @@ def normalise_slice(block: Block, s: slice, n: Size) -> Cut:
     stop = (high if forward else low) if s.stop is None else _bound(block, s.stop, n, low, high)
     span, stride = (stop - start, step) if forward else (start - stop, -step)
     length = floordiv(span + (stride - 1), stride)
+    _require_wieldy(length)
     try:
         return Cut(start, step, length) if sizes.decide_le(1, span) else Cut(0, 1, 0)
     except Unknown:
         return Cut(start, step, length if sizes.le(0, span) else smax(length, 0))
+
+
+def _reach(block: Block, size: Size) -> int:
+    """How many ranges of variables a bound of a size is made of."""
+    if isinstance(size, int):
+        return 0
+    found = 0
+    for mono, _ in size.terms:
+        for atom in mono:
+            if isinstance(atom, Var):
+                found += block.sizes.reach.get(atom, 0)
+            else:
+                found += sum(_reach(block, a) for a in atom.args)
+    return found
+
+
+def _require_wieldy(size: Size) -> None:
+    """NotCaptured for an extent made of extents made of extents, as in a loop that is unrolled."""
+    if not isinstance(size, int) and is_unwieldy(size):
+        raise NotCaptured("an extent that depends on too many others")
 
 
 def _step(block: Block, step: Size) -> Size:

@@ -116,6 +116,15 @@ def root_of(cell: Cell) -> Cell:
     return cell
 
 
+def is_followed(cell: Cell) -> bool:
+    """Whether this is surely the memory of the cell that holds its contents."""
+    while isinstance(cell, (Reshaped, Part)):
+        if not cell.is_followed():
+            return False
+        cell = cell.base
+    return True
+
+
 def family_of(cell: Cell) -> set[Cell]:
     """All storage that may have memory in common with this one."""
     found: set[Cell] = set()

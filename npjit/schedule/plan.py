@@ -20,7 +20,7 @@ from npjit.schedule.kernel import Kernel
 
 DType = np.dtype[Any]
 
-# parts in which threads share out the trips of a loop
+# the most parts in which threads share out the trips of a loop
 SHARES = 16
 
 
@@ -134,8 +134,8 @@ class Bind:
 @dataclass(frozen=True)
 class Loop:
     """The body, `trips` times, with `index` = 0, 1, ...; no further trip once the bool at one of
-    the `stops` is true. Where trips may run at the same time, `share` is which of SHARES shares of
-    them is being done; each has memory of its own."""
+    the `stops` is true. Where threads may share out the trips, `share` is the number of the memory,
+    one of SHARES, that a thread has for those of its own."""
 
     index: Var
     trips: Size

@@ -172,7 +172,7 @@ class Scope:
         self._push(Nested(n, scopes, memories, scratch, share), Use(tuple(touched), changed))
 
     def _share_of(self, params: Loop | While | Cond) -> Var | None:
-        """The variable of the share that a thread does of a loop whose trips are apart."""
+        """The variable that numbers the memories of a loop whose trips are apart."""
         if not isinstance(params, Loop) or self.in_share or not self.shared.in_order:
             return None
         is_shared = is_apart(params, self.program.known)

@@ -61,13 +61,13 @@ def value_and_grad_of_traced(
 
     With has_aux, f returns (value, aux), and that pair stands here in place of the value.
     """
-    numbers = _positions(argnums, len(args))
+    numbers = positions(argnums, len(args))
     entries = {i: _Entry.of(block, i, args[i]) for i in dict.fromkeys(numbers)}
     points = [p for e in entries.values() for p in e.points]
     entered = [entries[i].enter() if i in entries else a for i, a in enumerate(args)]
     with _Watch(block, points):
         result = f(*entered, **kwargs)
-    value = _split(result, has_aux)
+    value = split_aux(result, has_aux)
     output = _output_node(block, value)
     found = backward(block, output, None, [p.node for p in points])
     result = _leave(result, points)
@@ -77,7 +77,7 @@ def value_and_grad_of_traced(
     return result, gradients[0] if isinstance(argnums, int) else tuple(gradients)
 
 
-def _positions(argnums: Argnums, count: int) -> list[int]:
+def positions(argnums: Argnums, count: int) -> list[int]:
     """Argument positions, counted from the front."""
     numbers = [argnums] if isinstance(argnums, int) else list(argnums)
     for i in numbers:
@@ -89,7 +89,7 @@ def _positions(argnums: Argnums, count: int) -> list[int]:
     return [i % count for i in numbers]
 
 
-def _split(result: Any, has_aux: bool) -> Any:
+def split_aux(result: Any, has_aux: bool) -> Any:
     """The value to differentiate."""
     if not has_aux:
         return result
@@ -98,11 +98,16 @@ def _split(result: Any, has_aux: bool) -> Any:
     return result[0]
 
 
-def _output_node(block: Block, value: Any) -> Node:
+def require_number(value: Any) -> None:
+    """TypeError unless a function's result is an array or a number."""
     if not isinstance(value, (int, float, complex, np.generic, np.ndarray)):
         raise TypeError(f"grad needs a scalar output, got {type(value).__name__}")
-    if type(value) is np.ndarray and value.ndim:
+    if type(value) is not Tracer and isinstance(value, np.ndarray) and value.ndim:
         raise TypeError(f"grad needs a scalar output, got shape {value.shape}")
+
+
+def _output_node(block: Block, value: Any) -> Node:
+    require_number(value)
     node = as_node(block, value)
     require_scalar(node)
     return node
@@ -123,12 +128,7 @@ class _Point:
     @staticmethod
     def of(block: Block, leaf: Any, name: str) -> _Point:
         """How a leaf enters; TypeError naming it when it is no floating number or array."""
-        if not isinstance(leaf, (int, float, complex, np.generic, np.ndarray)):
-            shown = getattr(leaf, "__class__", type(leaf)).__name__  # of a proxy: the object's own
-            raise TypeError(f"grad for {name}: cannot differentiate a {shown}")
-        dtype = _dtype_of(leaf)
-        if kind_of(dtype) not in "fc":
-            raise TypeError(f"grad for {name}: needs a float or complex value, got {dtype}")
+        require_differentiable(leaf, name)
         outer = as_node(block, leaf)
         node = block.add(kinds.CELL, (outer,), len(block.nodes), outer.type)
         cell = Cell(block, node)
@@ -148,6 +148,16 @@ class _Point:
         return fresh(block, build.weigh(block, node, Weight.ARRAY if is_array else Weight.SCALAR))
 
 
+def require_differentiable(leaf: Any, name: str) -> None:
+    """TypeError that names a leaf of an argument when it is no floating number or array."""
+    if not isinstance(leaf, (int, float, complex, np.generic, np.ndarray)):
+        shown = getattr(leaf, "__class__", type(leaf)).__name__  # of a proxy: the object's own
+        raise TypeError(f"grad for {name}: cannot differentiate a {shown}")
+    dtype = _dtype_of(leaf)
+    if kind_of(dtype) not in "fc":
+        raise TypeError(f"grad for {name}: needs a float or complex value, got {dtype}")
+
+
 def _dtype_of(leaf: Any) -> np.dtype[Any]:
     if type(leaf) is SymInt:
         return build.INT64
@@ -164,7 +174,7 @@ class _Entry:
     @staticmethod
     def of(block: Block, number: int, argument: Any) -> _Entry:
         leaves, tree = flatten(argument)
-        names = list(_names(tree, f"argument {number}"))
+        names = list(leaf_names(tree, f"argument {number}"))
         points = [_Point.of(block, x, name) for x, name in zip(leaves, names, strict=True)]
         return _Entry(tree, points)
 
@@ -176,13 +186,13 @@ class _Entry:
         return unflatten(self.tree, [p.result(block) for p in self.points])
 
 
-def _names(tree: TreeDef, name: str) -> Iterator[str]:
+def leaf_names(tree: TreeDef, name: str) -> Iterator[str]:
     """What to call each leaf in an error: "argument 0['w'][1]"."""
     if tree.kind == "leaf":
         yield name
     for key, child in zip(tree.keys, tree.children, strict=True):
         part = f".{key}" if tree.kind == "dataclass" else f"[{key!r}]"
-        yield from _names(child, name + part)
+        yield from leaf_names(child, name + part)
 
 
 # ---------------------------------------------------------------- storage behind the leaves

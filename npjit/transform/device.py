@@ -59,7 +59,7 @@ def _product(
 
 
 def _with_gradients(graph: Graph) -> Graph:
-    """The gradients of attention as one row; it stands in front of the first product it replaces."""
+    """The gradients of attention as one row, in front of the first product that it replaces."""
     block = Block(Assumptions.given(graph.guards))
     copies: dict[Node, Node] = {}
     for n in graph.nodes:

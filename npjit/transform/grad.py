@@ -49,10 +49,18 @@ def backward(
     What a node of `wrt` was itself computed from counts as constant, unless it is in `wrt` too.
     """
     require_scalar(output)
-    sweep = Sweep(block, active(block, [output], set(wrt)))
-    if output in sweep.path:
-        one = build.constant(block, 1, output.dtype)
-        sweep.found[output] = one if seed is None else seed
+    one = build.constant(block, 1, output.dtype)
+    return pull_back(block, [(output, one if seed is None else seed)], wrt)
+
+
+def pull_back(
+    block: Block, seeded: Sequence[tuple[Node, Node]], wrt: Sequence[Node]
+) -> list[Node | None]:
+    """For each node of `wrt` what reaches it of the gradients that are given for other nodes."""
+    sweep = Sweep(block, active(block, [node for node, _ in seeded], set(wrt)))
+    for node, seed in seeded:
+        if node in sweep.path:
+            sweep.add(node, seed)
     sweep.run()
     return [sweep.gradient(n) for n in wrt]
 

@@ -1,4 +1,4 @@
-"""softmax(q @ k.T) @ v as people write it becomes one kernel, with the values of the composition."""
+"""softmax(q @ k.T) @ v as people write it becomes one kernel, and so do its gradients."""
 
 from __future__ import annotations
 

@@ -341,7 +341,7 @@ def test_calls_on_the_host_give_device_arrays(cupy: Any) -> None:
         y += 1
         return x, x[1:], x * 2, x.sum(), [len(x)]
 
-    run = OnHost(answers, backend.device(0))
+    run = OnHost(answers)
     x, y = cupy.asarray(np.arange(4.0)), cupy.asarray(np.zeros(2))
     same, view, twice, total, (size,) = run(x, y)
     assert same is x and size == 4 and view.data.ptr == x.data.ptr + 8
@@ -351,5 +351,35 @@ def test_calls_on_the_host_give_device_arrays(cupy: Any) -> None:
     np.testing.assert_array_equal(y.get(), [1, 1])
     # arguments in the same memory are the function's own business
     seen: list[Any] = []
-    OnHost(lambda *given: seen.extend(given), backend.device(0))(x, view)
+    OnHost(lambda *given: seen.extend(given))(x, view)
     assert seen == [x, view]
+
+
+def test_arrays_elsewhere_leave_a_call_to_the_function_itself(cupy: Any) -> None:
+    seen: list[Any] = []
+
+    def mixing(x):
+        seen.append(x)
+        if isinstance(x, np.ndarray):
+            x[0] = 7
+            raise TypeError("no NumPy array, please")
+        return 5
+
+    x = cupy.asarray(np.arange(4.0))
+    assert OnHost(mixing)(x) == 5 and seen[1] is x
+    np.testing.assert_array_equal(x.get(), np.arange(4.0))
+
+
+def test_what_is_wrong_from_the_start_is_numpys_to_raise(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pick_outside(self: Any, where: Any) -> None:
+        raise AssertionError("CuPy would wrap around")
+
+    f = npjit.jit(lambda x: x[[1, 9]])
+    x = cupy.asarray(np.arange(4.0))
+    monkeypatch.setattr(cupy.ndarray, "__getitem__", pick_outside)
+    for _ in range(3):
+        with pytest.raises(IndexError, match="index 9 is out of bounds"):
+            f(x)
+    assert f.cache_info()["numpy"] == 3

@@ -15,9 +15,9 @@ Operators  C++ + - * and unary - work for every type but b1 (the result on narro
            order), & | ^ ~ for ints and & | ^ ! for b1. f16 computes in f32 and rounds after each.
            f16 and cplx also have += *=.
 
-Functions are inlined always, overloaded by type, named nj_<NumPy's name>. R: f16 bf16 f32 f64. I: the
-ints. C: c64 c128. A function of two arguments takes both of one type: cast first with nj_cast.
-Join conditions by & and |: && and || are branches, which keep a loop scalar.
+Functions are inlined always, overloaded by type, named nj_<NumPy's name>. R: f16 bf16 f32 f64.
+I: the ints. C: c64 c128. A function of two arguments takes both of one type: cast first with
+nj_cast. Join conditions by & and |: && and || are branches, which keep a loop scalar.
 
 Casts      To nj_cast<To>(From)            every pair of types, NumPy's result for NaN and overflow
            b1 nj_truth(u8 byte)            the b1 that a byte of a b1 array stands for

@@ -31,11 +31,12 @@ NJ_INLINE f32 nj_weight(f32 score, f32 most, f32 share, f32 unit) {
 // What the other kernels want to know of each row: the largest score, one by the sum of weights, and the sum of weights
 // times their gradients. A block has 64 rows.
 template <class T, class M, i32 D, i32 E, i32 KEYS, i32 W>
-static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3) nj_attention_gradient_rows(
-    const T* q, const T* k, const T* v, const T* g, const f32* factor, const M* mask,
-    f32* mosts, f32* shares, f32* pulls, i64 heads, i64 rows,
-    i64 keys, i64 depth, i64 width, i64 q0, i64 q1, i64 q2, i64 k0, i64 k1, i64 k2, i64 v0, i64 v1,
-    i64 v2, i64 g0, i64 g1, i64 g2, i64 m0, i64 m1, i64 m2, i64 m3, f64 scale, f64 fill) {
+static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3)
+    nj_attention_gradient_rows(const T* q, const T* k, const T* v, const T* g, const f32* factor,
+                               const M* mask, f32* mosts, f32* shares, f32* pulls, i64 heads,
+                               i64 rows, i64 keys, i64 depth, i64 width, i64 q0, i64 q1, i64 q2,
+                               i64 k0, i64 k1, i64 k2, i64 v0, i64 v1, i64 v2, i64 g0, i64 g1,
+                               i64 g2, i64 m0, i64 m1, i64 m2, i64 m3, f64 scale, f64 fill) {
   __shared__ nj_tile<T, KEYS * D> key_tiles[2];
   __shared__ nj_tile<T, KEYS * E> value_tiles[2];
   __shared__ u8 kinds[nj_tiles<M, KEYS>::most];
@@ -109,11 +110,13 @@ static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3) nj_attention_
 
 // The gradient of q, a block having 64 rows.
 template <class T, class M, i32 D, i32 E, i32 KEYS, i32 W>
-static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3) nj_attention_gradient_queries(
-    const T* q, const T* k, const T* v, const T* g, const f32* factor, const M* mask,
-    f32* made, const f32* mosts, const f32* shares, const f32* pulls, i64 heads, i64 rows,
-    i64 keys, i64 depth, i64 width, i64 q0, i64 q1, i64 q2, i64 k0, i64 k1, i64 k2, i64 v0, i64 v1,
-    i64 v2, i64 g0, i64 g1, i64 g2, i64 m0, i64 m1, i64 m2, i64 m3, f64 scale, f64 fill) {
+static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3)
+    nj_attention_gradient_queries(const T* q, const T* k, const T* v, const T* g, const f32* factor,
+                                  const M* mask, f32* made, const f32* mosts, const f32* shares,
+                                  const f32* pulls, i64 heads, i64 rows, i64 keys, i64 depth,
+                                  i64 width, i64 q0, i64 q1, i64 q2, i64 k0, i64 k1, i64 k2, i64 v0,
+                                  i64 v1, i64 v2, i64 g0, i64 g1, i64 g2, i64 m0, i64 m1, i64 m2,
+                                  i64 m3, f64 scale, f64 fill) {
   __shared__ nj_tile<T, KEYS * D> key_tiles[2];
   __shared__ nj_tile<T, KEYS * E> value_tiles[2];
   __shared__ u8 kinds[nj_tiles<M, KEYS>::most];
@@ -166,8 +169,8 @@ static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3) nj_attention_
     nj_multiply_tile<T, E / 16, KEYS / 8, true, true, KEYS>(d, own_g, value_tiles[side].at);
     u32 kept = 0xffffffffu;
     if (!plain || (now + 1) * KEYS > keys)
-      kept = nj_mask_tile<M, KEYS / 8, false>(s, scores, seen.kind(now), row, rows, now * KEYS,
-                                              keys);
+      kept =
+          nj_mask_tile<M, KEYS / 8, false>(s, scores, seen.kind(now), row, rows, now * KEYS, keys);
 #pragma unroll
     for (i32 j = 0; j < KEYS / 8; ++j) {
 #pragma unroll
@@ -188,11 +191,13 @@ static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3) nj_attention_
 // The gradients of k and v, a block having 64 keys, by which tiles of QUERIES rows of q and g pass: all is turned
 // around.
 template <class T, class M, i32 D, i32 E, i32 QUERIES, i32 W>
-static __global__ void __launch_bounds__(128, 2) nj_attention_gradient_keys(
-    const T* q, const T* k, const T* v, const T* g, const f32* factor, const M* mask, f32* made_k,
-    f32* made_v, const f32* mosts, const f32* shares, const f32* pulls, i64 heads, i64 rows, i64 keys, i64 depth,
-    i64 width, i64 q0, i64 q1, i64 q2, i64 k0, i64 k1, i64 k2, i64 v0, i64 v1, i64 v2, i64 g0,
-    i64 g1, i64 g2, i64 m0, i64 m1, i64 m2, i64 m3, f64 scale, f64 fill) {
+static __global__ void __launch_bounds__(128, 2)
+    nj_attention_gradient_keys(const T* q, const T* k, const T* v, const T* g, const f32* factor,
+                               const M* mask, f32* made_k, f32* made_v, const f32* mosts,
+                               const f32* shares, const f32* pulls, i64 heads, i64 rows, i64 keys,
+                               i64 depth, i64 width, i64 q0, i64 q1, i64 q2, i64 k0, i64 k1, i64 k2,
+                               i64 v0, i64 v1, i64 v2, i64 g0, i64 g1, i64 g2, i64 m0, i64 m1,
+                               i64 m2, i64 m3, f64 scale, f64 fill) {
   __shared__ nj_tile<T, QUERIES * D> query_tiles[2];
   __shared__ nj_tile<T, QUERIES * E> gradient_tiles[2];
   constexpr b1 plain = nj_scores<M>::are_plain;
@@ -238,8 +243,8 @@ static __global__ void __launch_bounds__(128, 2) nj_attention_gradient_keys(
                                                                   gradient_tiles[side].at);
     u32 kept = 0xffffffffu;
     if (!plain || (now + 1) * QUERIES > rows)
-      kept = nj_mask_tile<M, QUERIES / 8, true>(s, scores, seen.kind(now), row, keys,
-                                                now * QUERIES, rows);
+      kept = nj_mask_tile<M, QUERIES / 8, true>(s, scores, seen.kind(now), row, keys, now * QUERIES,
+                                                rows);
 #pragma unroll
     for (i32 j = 0; j < QUERIES / 8; ++j) {
 #pragma unroll
@@ -269,6 +274,6 @@ static __global__ void __launch_bounds__(128, 2) nj_attention_gradient_keys(
   nj_arrived();
   nj_store_rows<D / 8>(made_k == nullptr ? made_k : made_k + whole * keys * depth, sums_k,
                        (f32)scale, row, keys, depth);
-  nj_store_rows<E / 8>(made_v == nullptr ? made_v : made_v + whole * keys * width, sums_v, 1.0f, row,
-                       keys, width);
+  nj_store_rows<E / 8>(made_v == nullptr ? made_v : made_v + whole * keys * width, sums_v, 1.0f,
+                       row, keys, width);
 }
