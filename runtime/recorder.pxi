@@ -74,10 +74,10 @@ cdef class Operation:
     """One recorded operation, a call with Slots in place of values, and what it gives: `results`
     are the leaves, `build` puts them together (None: the only one is the result), `writes` the
     slots of values that it changes, `checked` whether it may raise when it runs. An input has no
-    function; its `kind` says what it looks like.
+    function; its `kind` says what it looks like. `key`: what tells it from others, types aside.
     """
 
-    cdef readonly object function, kind
+    cdef readonly object function, kind, key
     cdef readonly tuple args, results, writes
     cdef readonly dict kwargs
     cdef object build
@@ -116,8 +116,16 @@ cdef class State:
         target.previous = self
         target.operation = operation
         operation.target = target
+        operation.key = None if operation.function is None else key
         self._next[key] = operation
         return target
+
+    cdef Operation _known(self, object key):
+        """The operation with this key, if it was met here; NotRecorded where it was refused."""
+        found = self._next.get(key)
+        if type(found) is NotRecorded:
+            raise NotRecorded(*found.args)
+        return found
 
     def path(self) -> list:
         """The operations that lead here."""
@@ -396,18 +404,22 @@ cdef class Recording:
         key, operands, named = self._operands(
             function, args, kwargs, Numbers.constant, &depends
         )
-        operation = self.state._next.get(key)
+        operation = self.state._known(key)
         if operation is None:
             general, _, _ = self._operands(function, args, kwargs, Numbers.open, &depends)
             if general in self.state._met and general != key:
                 key, operands, named = self._operands(
                     function, args, kwargs, Numbers.entered, &depends
                 )
-                operation = self.state._next.get(key)
+                operation = self.state._known(key)
             else:
                 self.state._met.add(general)
         if operation is None:
-            operation = self.host.trace(function, operands, named)
+            try:
+                operation = self.host.trace(function, operands, named)
+            except NotRecorded as error:
+                self.state._next[key] = NotRecorded(*error.args)
+                raise
             self.state._add(key, operation)
         if operation.checked and self._operations:
             self.run()

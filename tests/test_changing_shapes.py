@@ -370,8 +370,20 @@ def a_view_of_what_is_written(x):
     return y.sum(), z
 
 
+def another_name_is_written(x):
+    y = z = x
+    s = 0.0
+    for _ in range(20):
+        y = y[1:]
+        z[-1] += 1.0
+        s += y[-1]
+    return s, z
+
+
 @pytest.mark.parametrize(
-    "f", [both_names, an_older_name, a_view_of_what_is_written], ids=lambda f: f.__name__
+    "f",
+    [both_names, an_older_name, a_view_of_what_is_written, another_name_is_written],
+    ids=lambda f: f.__name__,
 )
 def test_other_names_are_seen(f: Callable[..., Any]) -> None:
     mine, theirs = X.copy(), X.copy()

@@ -28,7 +28,7 @@ from npjit.api import logs
 from npjit.api.compile import Compiled, Stopwatch, compile_captured
 from npjit.api.on_host import OnHost
 from npjit.api.options import CaptureError, Options
-from npjit.api.placement import DeviceMismatch, adopted
+from npjit.api.placement import DeviceMismatch, adopted, holds_device_arrays
 from npjit.backends.cuda_device import DeviceUnavailable
 from npjit.core.warn import NpjitWarning, warn_user
 from npjit.frontend.control import Control
@@ -103,7 +103,9 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         if not doubt:
             return self.fall_back(args, kwargs)
         self.count("numpy")
-        result = OnHost(self.original)(*args, **kwargs)
+        on_gpu = holds_device_arrays(args, kwargs)
+        answer = OnHost(self.original) if on_gpu else self.original
+        result = answer(*args, **kwargs)
         self._warn(f"{self.label} runs as NumPy: {doubt}")
         return result
 

@@ -69,6 +69,11 @@ def adopted(
     return tuple(given), named
 
 
+def holds_device_arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether some of the arguments are CuPy arrays."""
+    return any(map(_runtime.is_device_array, _leaves(args, kwargs)))
+
+
 def _is_foreign(value: Any) -> bool:
     """Whether an object that is no CuPy array has its memory on a GPU."""
     cls = type(value)

@@ -48,22 +48,26 @@ class Recorder:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.start = State()
-        self.programs: list[Program] = []
+        # by what the operations are, types aside: those are guarded
+        self.programs: dict[Any, Program] = {}
         # programs that have run before
         self.met: set[Jitted] = set()
 
     def program(self, state: State) -> Program:
         """The operations that lead to a state, to be compiled."""
         if "program" not in state.compiled:
-            made = state.compiled["program"] = Program(state.path(), self.options)
-            self.programs.append(made)
+            path = state.path()
+            key = tuple((o.key, o.writes, tuple(r.is_new for r in o.results)) for o in path)
+            if key not in self.programs:
+                self.programs[key] = Program(path, self.options)
+            state.compiled["program"] = self.programs[key]
         found: Program = state.compiled["program"]
         return found
 
     @property
     def versions(self) -> int:
         """How many compiled versions the programs have."""
-        return sum(p.versions for p in self.programs)
+        return sum(p.versions for p in self.programs.values())
 
 
 @dataclass

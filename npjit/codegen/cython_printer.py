@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from npjit.codegen.cpp import print_cpp
 from npjit.codegen.cpp_types import is_complex
 from npjit.codegen.toolchain import Compiler
+from npjit.core.dtypes import kind_of
 from npjit.schedule.kernel import DType
 from npjit.schedule.plan import (
     Call,
@@ -106,8 +107,8 @@ cdef object _checked(str name, object array, str dtype, tuple shape, object layo
 
 
 cdef object _memory(object array):
-    """The array, with bool and float16 as the integers that hold them."""
-    kind = {"?": _np.uint8, "e": _np.uint16}.get(array.dtype.char, array.dtype)
+    """The array, with bool and floats of 16 bits as the integers that hold them."""
+    kind = {"?": _np.uint8, "e": _np.uint16, "E": _np.uint16}.get(array.dtype.char, array.dtype)
     return array.view(kind)
 
 
@@ -180,6 +181,7 @@ _CYTHON_TYPES = {
     "L": "unsigned long",
     "Q": "unsigned long long",
     "e": "unsigned short",
+    "E": "unsigned short",  # bfloat16
     "f": "float",
     "d": "double",
     "F": "float complex",
@@ -326,7 +328,7 @@ class _Wrapper:
             parts = ["pair.real", "pair.imag"]
         else:
             parts = [f"x{i}"]
-        if dtype.kind in "fc":
+        if kind_of(dtype) in "fc":
             for k, part in enumerate(parts):
                 self.line(f"part = {part}")
                 self.line(f"words[{word + k}] = (<long long*>&part)[0]")

@@ -24,6 +24,7 @@ from npjit.codegen.cpp_call import spec
 from npjit.codegen.cpp_form import Form, choose
 from npjit.codegen.numba_kernel import NumbaKernel
 from npjit.codegen.numba_prelude import NoNumbaText, namespace
+from npjit.core.dtypes import accumulator_of
 from npjit.core.size import Shape, Size, Var, text
 from npjit.schedule.plan import Call, Check, Contract, Launch, Matrix, Place, Plan, Strided
 
@@ -41,8 +42,8 @@ class PlanStopped(Exception):
 def print_numba(plan: Plan) -> str:
     """The Python source of a plan."""
     dtypes = {b.dtype for k in plan.kernels for b in k.buffers}
-    if np.dtype("f2") in dtypes:
-        raise NoNumbaText("Numba has no float16 on the CPU")
+    if any(accumulator_of(d) != d for d in dtypes):
+        raise NoNumbaText("Numba has no floats of 16 bits on the CPU")
     if plan.saves or not all(isinstance(s, Launch | Contract | Call | Check) for s in plan.steps):
         raise NoNumbaText("loops and branches of a plan are not printed for Numba")
     parts = []

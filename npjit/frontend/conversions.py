@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from npjit import _runtime
+from npjit.core.dtypes import is_brain
 from npjit.core.graph import Node, Weight, reachable
 from npjit.ops import build, kinds
 from npjit.ops.create import ndarray
@@ -67,6 +68,13 @@ STAND_INS: dict[Any, StandIn] = {
     np.ndarray: StandIn("ndarray", (), {"stands_for": np.ndarray}),
     **{c: StandIn(c.__name__, (), {"stands_for": c, "dtype": np.dtype(c)}) for c in _NUMBERS},
 }
+
+
+def stand_in(cls: type) -> StandIn | None:
+    """What stands for a class; bfloat16 is known from the first time it is seen."""
+    if cls not in STAND_INS and issubclass(cls, np.generic) and is_brain(np.dtype(cls)):
+        STAND_INS[cls] = StandIn(cls.__name__, (), {"stands_for": cls, "dtype": np.dtype(cls)})
+    return STAND_INS.get(cls)
 
 
 def convert(cls: Any, value: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npjit.core.graph import Weight
-from npjit.frontend.conversions import STAND_INS, convert
+from npjit.frontend.conversions import convert, stand_in
 from npjit.frontend.lists import whole
 from npjit.frontend.vectorized import vectorize
 from npjit.ops import build, kinds
@@ -84,7 +84,7 @@ def _special_form(block: Any, value: Any) -> Any:
     form = _FORMS.get(id(value))
     if form is not None:
         return form(block)
-    return STAND_INS.get(value) if type(value) is type else None
+    return stand_in(value) if type(value) is type else None
 
 
 def _numpy_value(outside: Outside, value: Any) -> Any:

@@ -29,9 +29,10 @@ from npjit.core.size import Expr, Size, Var, atoms, is_unwieldy, smax, smin
 from npjit.core.view import Along, View
 from npjit.frontend.values import NotStaged, as_type, is_array
 from npjit.ops import build, kinds
+from npjit.ops.cell import Cell
 from npjit.ops.indexing import bind
 from npjit.ops.kinds import CHECK, UFUNCS
-from npjit.ops.sharing import ancestors_of, share_unwritten
+from npjit.ops.sharing import ancestors_of, family_of, share_unwritten
 from npjit.ops.symint import is_int, size_of, wrap
 from npjit.ops.tracer import Tracer, as_node, fresh
 
@@ -208,12 +209,18 @@ class ResizedArrays:
         if outside - {cell}:
             raise NotStaged("a name is bound to a view of another array in a loop")
         array.is_part = cell in family
-        entered = self.block.regions[-1].entered.get(cell)  # type: ignore[attr-defined]
-        if entered is not None and cell._node is not entered[0]:
+        if any(map(self._is_written, family_of(array.initial.cell))):
+            raise NotStaged("an array that is bound anew is written under another name")
+        if self._is_written(cell):
             if any(family & ancestors_of(v.cell) for v in others):
                 raise NotStaged("an array is written, and ends a trip under another name")
             if not is_own(array.initial):
                 raise Written
+
+    def _is_written(self, cell: Cell) -> bool:
+        """Whether the body has written to storage from outside it."""
+        entered = self.block.regions[-1].entered.get(cell)
+        return entered is not None and cell._node is not entered[0]
 
     def _note_extents(self, array: Resized, end: Any, lengths: dict[int, Size]) -> None:
         sizes = self.block.sizes
