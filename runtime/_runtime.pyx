@@ -29,8 +29,10 @@ include "services.pxi"
 include "device.pxi"
 include "entry.pxi"
 include "dispatcher.pxi"
+include "states.pxi"
 include "recorder.pxi"
 include "lazy.pxi"
+include "values.pxi"
 
 
 def _follow_main_thread() -> None:

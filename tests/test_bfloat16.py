@@ -91,6 +91,7 @@ def test_python_numbers_and_scalars() -> None:
     assert check(lambda x: x * 2.0, X).dtype == np.float32
     assert check(lambda x: x * half, X).dtype == BRAIN
     check(lambda x: x[3] * x[5], X)
+    check(lambda x: ml_dtypes.bfloat16(x[0].astype("f4")) * x + ml_dtypes.bfloat16(2), X)
 
 
 def test_movement_and_storage() -> None:

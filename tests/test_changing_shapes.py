@@ -380,9 +380,24 @@ def another_name_is_written(x):
     return s, z
 
 
+def one_array_behind_the_loop(x):
+    y = x
+    for _ in range(20):
+        x = np.sort(x)[1:]
+        y = x
+    x[0] = 7.0
+    return x, y
+
+
 @pytest.mark.parametrize(
     "f",
-    [both_names, an_older_name, a_view_of_what_is_written, another_name_is_written],
+    [
+        both_names,
+        an_older_name,
+        a_view_of_what_is_written,
+        another_name_is_written,
+        one_array_behind_the_loop,
+    ],
     ids=lambda f: f.__name__,
 )
 def test_other_names_are_seen(f: Callable[..., Any]) -> None:

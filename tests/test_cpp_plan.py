@@ -141,7 +141,7 @@ def product(dtype: str, order: str, batch: bool) -> Plan:
     inputs = tuple(InputSpec(kind, tuple(s), False) for s in shapes)
     names = [v.terms[0][0][0] for v in N]
     sources = {names[i]: Source(i // rank, "extent", i % rank) for i in range(2 * rank)}
-    step = Contract(kind, lead, m, n, k, a, b, c)
+    step = Contract(kind, kind, lead, m, n, k, a, b, c)
     return Plan(inputs, (OutputSpec("fresh", kind, (*lead, m, n)),), (), (step,), 0, (), sources)
 
 

@@ -194,7 +194,7 @@ def test_steps() -> None:
         Matrix(product, 0, (), N[3], 1),
     ]
     steps = (
-        Contract(F8, (), N[0], N[3], N[1], *matrices),
+        Contract(F8, F8, (), N[0], N[3], N[1], *matrices),
         Launch(0, (product, flag, Place("output", 0)), (), (N[0] * N[3],)),
         Check(7, flag, "too large"),
     )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import npjit
 from npjit import _runtime
 from npjit.api.options import Options
 from npjit.api.recorded_call import call_by_recording
@@ -224,7 +225,7 @@ def test_one_program_for_all_trips_of_a_loop():
 def test_floats_become_inputs_when_they_change():
     recorder = Recorder(Options(backend="numpy"))
     for scale in (0.5, 0.25, 3.0, -0.0, 7.0):
-        got = call_by_recording(recorder, "f", lambda x: x * scale + 1.0, (X,), {})
+        got = call_by_recording(recorder, "f", lambda x, k=scale: x * k + 1.0, (X,), {})
         assert_same(got, X * scale + 1.0)
     assert len(recorder.programs) == 2
 
@@ -266,3 +267,28 @@ def test_dead_values_are_not_computed():
     state, _, _, wanted = tape.recording.pending()
     assert [w is y for w in wanted] == [True]
     assert len(state.path()) == 3
+
+
+WITHOUT_SOURCE = """
+def f(x, log):
+    y = np.exp(x) * 2
+    log.append(y.max())
+    print("seen", round(float(y[0]), 3))
+    y[1:] += x[:-1]
+    return y / (1 + y), x[::2]
+"""
+
+
+@pytest.mark.filterwarnings("ignore::npjit.NpjitWarning")
+def test_functions_without_source_run_in_parts(capsys):
+    space = {"np": np}
+    exec(WITHOUT_SOURCE, space)
+    f, jitted = space["f"], npjit.jit(space["f"])
+    for _ in range(2):
+        mine, theirs = [], []
+        assert_same(jitted(X, mine), f(X, theirs))
+        assert_same(mine, theirs)
+        first, second = capsys.readouterr().out.splitlines()
+        assert first == second
+    info = jitted.cache_info()
+    assert (info["broken"], info["numpy"], info["compiled"]) == (2, 0, 2)

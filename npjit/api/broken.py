@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
+import inspect
 import sysconfig
 import threading
 import types
@@ -178,19 +179,39 @@ class Parts:
 
 
 def cut_apart(jitted: Jitted, error: NotCaptured) -> None:
-    """Set `jitted.broken` after a trace of it has failed; leave it None where the function has no
-    verified source, looks at its own frame, or fails by its arguments alone.
+    """Set `jitted.broken` after a trace of it has failed; leave it None where the function looks at
+    its own frame, or fails by its arguments alone. Without source it runs over lazy arrays.
     """
     parts = jitted.parts
     if parts is None or not parts.is_current():
         jitted.parts = jitted.broken = None
         parts = _parts_of(jitted)
+    if parts is None and error.argument is None and error.__cause__ is None:
+        jitted.broken = _over_lazy_arrays(jitted)
     if parts is None or error.argument is not None:
         return
     if parts.learn(error, parts.tree.body) or (error.__cause__ is None and jitted.broken is None):
         jitted.parts = parts
         parts.reason = parts.reason or str(error)
         parts.recut()
+
+
+def _over_lazy_arrays(jitted: Jitted) -> Any:
+    """The function without source run by a recorder; None for what runs as it is."""
+    function = _inside(jitted.function)
+    if jitted.original is not jitted.function or function is None:
+        return None
+    if _looks_at_itself(function.__code__) or function.__code__.co_flags & inspect.CO_GENERATOR:
+        return None
+    from npjit.api.recorded_call import call_by_recording
+    from npjit.api.recorder import Recorder
+
+    jitted.recorder = Recorder(jitted.options)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return call_by_recording(jitted.recorder, jitted.label, jitted.function, args, kwargs)
+
+    return run
 
 
 def _parts_of(jitted: Jitted) -> Parts | None:

@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from npjit.api.jitted import Jitted
+from npjit.api.on_host import Moved
 from npjit.api.options import Options, options_of
 from npjit.api.recorder import Recorder
+from npjit.core.trees import tree_map
 from npjit.frontend.builtin_names import REPLACED_FUNCTIONS
 from npjit.frontend.outside import Outside
 from npjit.ops.errors import NotCaptured
@@ -57,18 +59,19 @@ class Gradient(Jitted):
     def _by_recording(self, *args: Any, **kwargs: Any) -> Any:
         """What cannot be captured whole runs as Python over lazy arrays, and what they have
         recorded is differentiated."""
-        from npjit.api.recorded_grad import gradient_by_recording, on_host
+        from npjit.api.recorded_grad import gradient_by_recording
 
-        with on_host(args, kwargs) as (mine, named, back):
-            return back(gradient_by_recording(self, mine, named))
+        moved = Moved()
+        given, named = tree_map(moved.down, [list(args), kwargs])
+        if moved.device is None:
+            return gradient_by_recording(self, args, kwargs)
+        try:
+            return tree_map(moved.up, gradient_by_recording(self, tuple(given), named))
+        finally:
+            moved.write()
 
     def _cut(self, error: NotCaptured) -> None:
         self.broken = self._by_recording
-
-    def cache_info(self) -> dict[str, Any]:
-        """As that of `npjit.jit`; the versions of what was recorded are compiled ones, too."""
-        info = super().cache_info()
-        return {**info, "compiled": info["compiled"] + self.recorder.versions}
 
     @property
     def label(self) -> str:

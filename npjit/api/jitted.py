@@ -71,6 +71,8 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         self.refusals: dict[str, int] = {}
         # the function's marks and segments (api.broken), once it has been cut
         self.parts: Any = None
+        # what its calls over lazy arrays share (api.recorder), where it runs so
+        self.recorder: Any = None
         self.is_silent = False
         self._policy = Policy(options.dynamic)
         self._lock = threading.RLock()
@@ -287,9 +289,10 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         could not be captured whole and why, and the lines that stay Python between segments.
         """
         segments = self.parts.segments.values() if self.parts is not None else ()
+        recorded = self.recorder.versions if self.recorder is not None else 0
         return {
             **self.counts(),
-            "compiled": len(self.compiled) + sum(len(s.compiled) for s in segments),
+            "compiled": len(self.compiled) + sum(len(s.compiled) for s in segments) + recorded,
             "refusals": dict(self.refusals),
             "breaks": self.parts.breaks() if self.parts is not None else [],
         }

@@ -27,7 +27,7 @@ class OnHost:
         self.function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        moved = _Moved()
+        moved = Moved()
         given, named = tree_map(moved.down, [list(args), kwargs])
         if moved.device is None or moved.share_memory():
             return self.function(*args, **kwargs)
@@ -41,7 +41,7 @@ class OnHost:
         return self.function(*args, **kwargs)
 
 
-class _Moved:
+class Moved:
     """Device arrays and their copies on the CPU."""
 
     def __init__(self) -> None:

@@ -7,8 +7,7 @@ compiled, and what the chunks have computed are values to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from npjit._runtime import LazyArray
 from npjit.api.escapes import delivering, settled
 from npjit.api.recorder import Chunk, Tape, versions_of
 from npjit.core.dtypes import kind_of
-from npjit.core.trees import flatten, tree_map, unflatten
+from npjit.core.trees import flatten, unflatten
 from npjit.transform.api_grad import (
     leaf_names,
     positions,
@@ -50,34 +49,6 @@ def gradient_by_recording(gradient: Gradient, args: tuple[Any, ...], kwargs: dic
     if gradient.with_value:
         return result, gradients
     return (gradients, result[1]) if gradient.has_aux else gradients
-
-
-@contextmanager
-def on_host(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[Any, Any, Any]]:
-    """The arguments with a GPU's arrays copied here, and what puts results there; what is written
-    to the copies is written back."""
-    copies: list[tuple[Any, Any, np.ndarray, np.ndarray]] = []
-
-    def here(leaf: Any) -> Any:
-        if not _runtime.is_device_array(leaf):
-            return leaf
-        from npjit.backends.cuda import device
-
-        gpu = device(_runtime.device_header(leaf)[1])
-        array = gpu.downloaded(leaf)
-        copies.append((leaf, gpu, array, array.copy()))
-        return array
-
-    def back(result: Any) -> Any:
-        is_array = copies and type(result) is np.ndarray
-        return copies[0][1].uploaded(result) if is_array else result
-
-    moved = tree_map(here, (args, kwargs))
-    given = moved if copies else (args, kwargs)
-    yield (*given, lambda result: tree_map(back, result) if copies else result)
-    for leaf, gpu, array, before in copies:
-        if not np.array_equal(array, before, equal_nan=True):
-            leaf[...] = gpu.uploaded(array)
 
 
 def as_function(value: Any) -> Any:

@@ -174,9 +174,9 @@ class Tape:
     def refuse(self, what: str) -> NoReturn:
         """A value that depends on what is differentiated would leave the recording."""
         raise CaptureError(
-            f"{self.label} cannot be found: {where_in_users_code()}: {what} of a value that depends on "
-            "what is differentiated; use what npjit knows (docs/coverage.md), or take the gradient "
-            "of a part without this call"
+            f"{self.label} cannot be found: {where_in_users_code()}: {what} of a value that depends "
+            "on what is differentiated; use what npjit knows (docs/coverage.md), or take the "
+            "gradient of a part without this call"
         )
 
 

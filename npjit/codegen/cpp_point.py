@@ -86,7 +86,9 @@ class PointPrinter(KernelPrinter):
                     only.add(n)
                     wanted += operands(known[n])
             weights = [v.op.cost for n in only if isinstance(v := known[n], Apply)]
-            stored = any(isinstance(known.get(n), Store) for n in range(min(only, default=0), number))
+            stored = any(
+                isinstance(known.get(n), Store) for n in range(min(only, default=0), number)
+            )
             if sum(weights) >= _DEAR and not stored:
                 return side, only
         return None

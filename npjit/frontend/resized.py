@@ -25,12 +25,12 @@ import numpy as np
 
 from npjit.core.assume import Unknown
 from npjit.core.graph import Block, TensorType, Weight
-from npjit.core.size import Expr, Size, Var, atoms, is_unwieldy, smax, smin
+from npjit.core.size import Size, Var, atoms, depth, smax, smin
 from npjit.core.view import Along, View
 from npjit.frontend.values import NotStaged, as_type, is_array
 from npjit.ops import build, kinds
 from npjit.ops.cell import Cell
-from npjit.ops.indexing import bind
+from npjit.ops.indexing import DEEPEST, bind
 from npjit.ops.kinds import CHECK, UFUNCS
 from npjit.ops.sharing import ancestors_of, family_of, share_unwritten
 from npjit.ops.symint import is_int, size_of, wrap
@@ -112,9 +112,10 @@ class ResizedArrays:
                 if ends_as not in known:
                     known[ends_as] = len(self.lengths)
                     self.lengths.append(before)
-                    self.room.append(before)
+                    self.room.append(sizes.greatest(before))
                 numbers.append(known[ends_as])
-            self.arrays.append(Resized(leaf, tuple(numbers), initial, self._buffer(initial)))
+            made = self._buffer(initial, numbers)
+            self.arrays.append(Resized(leaf, tuple(numbers), initial, made))
 
     def widen(self, wanted: Roomier) -> None:
         """Buffers with more room."""
@@ -122,23 +123,20 @@ class ResizedArrays:
         self._widened.add(wanted.number)
         for array in self.arrays:
             if wanted.number in array.lengths:
-                shape = array.initial.raw_shape
-                room = [
-                    n if k is None else self.room[k]
-                    for n, k in zip(shape, array.lengths, strict=True)
-                ]
-                array.buffer = self._buffer(array.initial, room)
+                array.buffer = self._buffer(array.initial, array.lengths)
 
-    def _buffer(self, initial: Tracer, room: Sequence[Size] | None = None) -> Tracer:
-        block = self.block
-        if room is None:
+    def _buffer(self, initial: Tracer, lengths: Sequence[int | None]) -> Tracer:
+        """A copy of an array, with room along the axes that have lengths."""
+        block, shape = self.block, initial.raw_shape
+        room = tuple(n if k is None else self.room[k] for n, k in zip(shape, lengths, strict=True))
+        if room == shape:
             made = fresh(block, build.weigh(block, initial.node, Weight.ARRAY))
             made.cell._own()
             return made
         zero = build.constant(block, 0, initial.dtype, Weight.ARRAY)
-        made = fresh(block, build.broadcast(block, zero, tuple(room)))
+        made = fresh(block, build.broadcast(block, zero, room))
         made.cell._own()
-        made.cell.write(_corner(made, initial.raw_shape).window, initial.node)
+        made.cell.write(_corner(made, shape).window, initial.node)
         return made
 
     # ------------------------------------------------------------ around the body
@@ -211,11 +209,10 @@ class ResizedArrays:
         array.is_part = cell in family
         if any(map(self._is_written, family_of(array.initial.cell))):
             raise NotStaged("an array that is bound anew is written under another name")
-        if self._is_written(cell):
-            if any(family & ancestors_of(v.cell) for v in others):
-                raise NotStaged("an array is written, and ends a trip under another name")
-            if not is_own(array.initial):
-                raise Written
+        if any(family & ancestors_of(v.cell) for v in others):
+            raise NotStaged("two names hold one array at the end of a trip")
+        if self._is_written(cell) and not is_own(array.initial):
+            raise Written
 
     def _is_written(self, cell: Cell) -> bool:
         """Whether the body has written to storage from outside it."""
@@ -312,7 +309,7 @@ class Ragged:
     def _room(self, m: Size, n: Size) -> Size:
         sizes, binds = self.block.sizes, self.block.binds
         room = sizes.greatest(smax(sizes.greatest(m), sizes.greatest(n)))
-        if isinstance(room, Expr) and is_unwieldy(room):
+        if depth(room) > DEEPEST:
             raise NotStaged("an extent that depends on too many others")
         if any(
             v in sizes.ranges and v.name.startswith("v") and v not in binds for v in atoms(room)

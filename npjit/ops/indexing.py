@@ -20,8 +20,8 @@ from npjit.core.size import (
     Shape,
     Size,
     Var,
+    depth,
     floordiv,
-    is_unwieldy,
     select,
     smax,
     smin,
@@ -39,6 +39,8 @@ __all__ = ["get_item", "identity", "parse", "set_item"]
 FARTHEST = 2**60
 # bounds of sizes that are made of more ranges of others are not worth looking for
 FURTHEST = 300
+# and sizes with function terms nested deeper are not worth computing with
+DEEPEST = 10
 
 
 def normalise_index(block: Block, key: Any, n: Size) -> Size:
@@ -168,7 +170,7 @@ def _reach(block: Block, size: Size) -> int:
 
 def _require_wieldy(size: Size) -> None:
     """NotCaptured for an extent made of extents made of extents, as in a loop that is unrolled."""
-    if not isinstance(size, int) and is_unwieldy(size):
+    if depth(size) > DEEPEST:
         raise NotCaptured("an extent that depends on too many others")
 
 

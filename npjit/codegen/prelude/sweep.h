@@ -16,7 +16,8 @@ struct nj_pace {
 template <class F>
 static void nj_each(const npjit_api* api, F& f, i64 n) {
   const auto body = [](void* context, npjit_int64 begin, npjit_int64 end, int) {
-    for (i64 i = begin; i < end; ++i) (*(F*)context)(i);
+    for (i64 i = begin; i < end; ++i)
+      (*(F*)context)(i);
   };
   api->parallel(body, (void*)&f, n, 1);
 }
@@ -44,15 +45,18 @@ static bool nj_sweep(const npjit_api* api, const nj_pace (&paces)[count], nj_pac
   i64 parts = nj_size_min(threads, 1 + rows * work * nj_size_min(group, 16) / NJ_SWEEP_GRAIN);
   for (; parts > 1; --parts) {
     const i64 room = rows / parts / 2 - 2 * (lag + below) - 1;
-    if (room < 0) continue;
+    if (room < 0)
+      continue;
     const i64 more = trip.lag + trip.below;
-    if (more > 0) group = nj_size_min(group, 1 + room / more);
+    if (more > 0)
+      group = nj_size_min(group, 1 + room / more);
     break;
   }
   const auto rows_of = [&](i64 k, i64 t, i64 from, i64 to) __attribute__((always_inline)) {
     from = nj_size_max(from, paces[k].first);
     to = nj_size_min(to, paces[k].first + paces[k].rows);
-    if (from < to) run(k, t, from - paces[k].first, to - paces[k].first);
+    if (from < to)
+      run(k, t, from - paces[k].first, to - paces[k].first);
   };
   i64 done = 0, now = 0;
   // the rows of a thread, all launches of all trips, without those at both ends
@@ -65,7 +69,8 @@ static bool nj_sweep(const npjit_api* api, const nj_pace (&paces)[count], nj_pac
           const i64 behind = paces[k].lag + t * trip.lag;
           const i64 low = part > 0 ? begin + paces[k].below + t * trip.below : 0;
           const i64 high = part + 1 < parts ? end - behind : rows;
-          rows_of(k, done + t, nj_size_max(low, at - behind), nj_size_min(high, at - behind + step));
+          rows_of(k, done + t, nj_size_max(low, at - behind),
+                  nj_size_min(high, at - behind + step));
         }
       }
     }
@@ -74,12 +79,14 @@ static bool nj_sweep(const npjit_api* api, const nj_pace (&paces)[count], nj_pac
     const i64 at = (part + 1) * rows / parts;
     for (i64 t = 0; t < now; ++t) {
       for (i64 k = 0; k < count; ++k) {
-        rows_of(k, done + t, at - paces[k].lag - t * trip.lag, at + paces[k].below + t * trip.below);
+        rows_of(k, done + t, at - paces[k].lag - t * trip.lag,
+                at + paces[k].below + t * trip.below);
       }
     }
   };
   for (; done < trips; done += now) {
-    if (done && api->interrupted()) return true;
+    if (done && api->interrupted())
+      return true;
     now = nj_size_min(group, trips - done);
     if (parts == 1) {
       inside(0);
