@@ -141,7 +141,7 @@ cdef class Recording:
             kind = type(value)
         cdef Operation operation = self.state._next.get((kind,))
         if operation is None:
-            operation = Operation(None, (), {}, (), kind=kind)
+            operation = Operation(None, (), {}, ())
             self.state._add((kind,), operation)
         self.inputs.append(value)
         self.state = operation.target

@@ -56,10 +56,10 @@ cdef class Operation:
     """One recorded operation, a call with Slots in place of values, and what it gives: `results`
     are the leaves, `build` puts them together (None: the only one is the result), `writes` the
     slots of values that it changes, `checked` whether it may raise when it runs. An input has no
-    function; its `kind` says what it looks like. `key`: what tells it from others, types aside.
+    function. `key`: what tells it from others, types aside.
     """
 
-    cdef readonly object function, kind, key
+    cdef readonly object function, key
     cdef readonly tuple args, results, writes
     cdef readonly dict kwargs
     cdef object build
@@ -67,7 +67,7 @@ cdef class Operation:
     cdef State target
 
     def __init__(
-        self, function, args, kwargs, results, build=None, writes=(), checked=False, kind=None
+        self, function, args, kwargs, results, build=None, writes=(), checked=False
     ):
         self.function = function
         self.args = args
@@ -76,7 +76,6 @@ cdef class Operation:
         self.build = build
         self.writes = writes
         self.checked = checked
-        self.kind = kind
 
 
 cdef class State:

@@ -313,7 +313,9 @@ int chunks(npjit_int64 n, npjit_int64 grain) {
   const int threads = count();
   const int finest = threads == 1 ? 1 : std::min(chunks_each * threads, most_threads);
   const auto each_one = std::clamp<npjit_int64>(most, 1, threads);
-  return static_cast<int>(std::max(each_one, std::min<npjit_int64>(most / chunks_each, finest)));
+  const auto many = std::min<npjit_int64>(most / chunks_each, finest);
+  // as many for each thread, or some would wait for the others' last ones
+  return static_cast<int>(std::max(each_one, many - many % threads));
 }
 
 void parallel(npjit_body body, void* context, npjit_int64 n, npjit_int64 grain) {

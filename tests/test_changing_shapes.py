@@ -195,6 +195,14 @@ def selection_changed_in_a_branch(x):
     return y
 
 
+def selection_changed_behind_a_branch(x):
+    y, z = x[x > 0.5], x
+    if x[0] > 0.1:
+        z = z * 2.0
+    y *= 2.0
+    return np.sort(y), z + 1.0
+
+
 # ---------------------------------------------------------------- stacks
 
 
@@ -293,6 +301,7 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     *((f, (X,)) for f in (appended_rows, appended_under_a_condition, queue, bisection, nested)),
     *((f, (X,)) for f in (largest_taken_out, distinct, one_side_masks)),
     *((f, (X,)) for f in (selection_used_in_a_loop, selection_changed_in_a_branch)),
+    (selection_changed_behind_a_branch, (X,)),
     *((f, (X,)) for f in (depth_first, next_greater, halves, the_last_dropped)),
     *((f, (X,)) for f in (steps, bits, powers, named_in_conditions)),
 ]

@@ -71,7 +71,7 @@ def test_an_old_version_that_is_returned_is_copied() -> None:
     x = b.input((b.size("n"),))
     v = b.update(x, b.full(0.0, x.shape), identity(x.shape))
     plan = compare(b.graph([x, v], [(0, v)]), [rng.random(5)])
-    assert kernels_of(plan) == 3
+    assert kernels_of(plan) == 2
 
 
 def test_cells_fill_the_output_they_become() -> None:

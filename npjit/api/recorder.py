@@ -3,10 +3,9 @@ has been recorded as compiled programs, and keeps what a reverse pass needs.
 
 In: operations on lazy arrays. Out: types, values, and errors that name the user's line:
 
-    recorder = Recorder(options)
-    with recorder.recording("f") as tape:
-        x = tape.recording.adopt(np.ones(3), depends=True)
-        print(x * 2)                       # traced and compiled once; a look-up each time after
+    tape = Tape(Recorder(options), "f")
+    x = tape.recording.adopt(np.ones(3), depends=True)
+    print(x * 2)                       # traced and compiled once; a look-up each time after
 """
 
 from __future__ import annotations
@@ -174,9 +173,9 @@ class Tape:
     def refuse(self, what: str) -> NoReturn:
         """A value that depends on what is differentiated would leave the recording."""
         raise CaptureError(
-            f"{self.label} cannot be found: {where_in_users_code()}: {what} of a value that depends "
-            "on what is differentiated; use what npjit knows (docs/coverage.md), or take the "
-            "gradient of a part without this call"
+            f"{self.label} cannot be found: {where_in_users_code()}: {what} of a value that "
+            "depends on what is differentiated; use what npjit knows (docs/coverage.md), or take "
+            "the gradient of a part without this call"
         )
 
 

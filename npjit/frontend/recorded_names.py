@@ -67,10 +67,10 @@ class Names:
         # id -> (what is read, what is given), so that one object is one
         self._known: dict[int, tuple[Any, Any]] = {}
 
-    def adopt(self, array: np.ndarray, depends: bool = False) -> LazyArray:
+    def adopt(self, array: np.ndarray) -> LazyArray:
         """An array of the caller's; the same one is one lazy array."""
         if id(array) not in self._known:
-            self._known[id(array)] = (array, self.recording.adopt(array, array, depends))
+            self._known[id(array)] = (array, self.recording.adopt(array, array))
         found: LazyArray = self._known[id(array)][1]
         return found
 

@@ -148,6 +148,8 @@ class Selected(NDArrayOperatorsMixin):
         if type(target) is not Selected or not same:
             raise NotCaptured("out= of an operation on x[mask]")
         target.whole, target.axis = made.whole.astype(target.dtype), None
+        target.spare = None
+        self.block.unmade.append(ref(target))
         return target
 
     def __pow__(self, exponent: Any) -> Any:

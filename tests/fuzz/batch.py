@@ -27,7 +27,7 @@ from npjit.codegen import toolchain
 from npjit.codegen.cpp import _abi, print_functions
 from npjit.codegen.prelude import prelude_text
 from npjit.core.op import CONTROL, Kind
-from npjit.frontend.trace import Captured
+from npjit.frontend.trace import Captured, Failed
 from npjit.ops.errors import NotCaptured
 from npjit.schedule import NotScheduled
 from npjit.schedule.plan import Plan
@@ -70,8 +70,9 @@ def run_all(
             cause = e.__cause__
             runs[k].reason = str(getattr(e, "reason", e)) if cause is None else repr(cause)
         except Exception as e:
-            runs[k].reason = f"{type(e).__name__}: {e} at {_place(e)}"
-            runs[k].defect = "" if _raises(program, e) else runs[k].reason
+            error = e.error if isinstance(e, Failed) else e
+            runs[k].reason = f"{type(error).__name__}: {error} at {_place(error)}"
+            runs[k].defect = "" if _raises(program, error) else runs[k].reason
     if optimise:
         _load({k: w for k, w in waiting.items() if w.jitted is not None}, optimise, runs)
     for k, w in waiting.items():

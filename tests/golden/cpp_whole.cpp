@@ -77,7 +77,7 @@ NJ_NOINLINE static void k0(const npjit_api* api, const f64* mem0, f64* mem1, i64
     if (n > 0) api->parallel(k0_p0, &a, n, least);
     for (int c = 0; c < chunks; ++c) {
       acc1 = acc1 + parts[c].acc1;
-      const b1 better2 = (parts[c].acc2 > acc2) | ((parts[c].acc2 != parts[c].acc2) & (acc2 == acc2));
+      const b1 better2 = !(parts[c].acc2 <= acc2) & (acc2 == acc2);
       acc2 = better2 ? parts[c].acc2 : acc2;
       at2 = better2 ? parts[c].at2 : at2;
     }
