@@ -259,6 +259,15 @@ def test_no_lazy_array_stays_behind():
     assert np.shares_memory(kept[0][1][1][0], X)
 
 
+def test_what_is_remembered_has_a_bound(monkeypatch):
+    monkeypatch.setattr("npjit.api.recorder.MOST_OPERATIONS", 20)
+    recorder = Recorder(Options(backend="numpy"))
+    for n in range(2, 40):
+        got = call_by_recording(recorder, "f", lambda x: (x * 2 + 1, x[1:]), (X[:n],), {})
+        assert_same(got, (X[:n] * 2 + 1, X[1:n]))
+        assert recorder.known <= 20 + 3
+
+
 def test_dead_values_are_not_computed():
     recorder = Recorder(Options(backend="numpy"))
     tape = Tape(recorder, "f", keeps=False)

@@ -37,6 +37,8 @@ from npjit.ops.tracer import Tracer
 
 # so many programs of one call are compiled when they are first met, others when they come again
 MOST_NEW = 16
+# operations of one function that are remembered; calls that keep changing begin anew then
+MOST_OPERATIONS = 100_000
 # what a result that no array takes part in may be
 _CONSTANTS = (type(None), bool, int, float, complex, str, np.dtype)
 
@@ -51,6 +53,16 @@ class Recorder:
         self.programs: dict[Any, Program] = {}
         # programs that have run before
         self.met: set[Jitted] = set()
+        # operations that the states remember
+        self.known = 0
+
+    def begin(self) -> State:
+        """The state that a recording begins in."""
+        if self.known > MOST_OPERATIONS:
+            self.start, self.known = State(), 0
+            self.programs.clear()
+            self.met.clear()
+        return self.start
 
     def program(self, state: State) -> Program:
         """The operations that lead to a state, to be compiled."""
@@ -88,7 +100,7 @@ class Tape:
         self.label = label
         # whether there will be a reverse pass
         self.keeps = keeps
-        self.recording = Recording(self, recorder.start)
+        self.recording = Recording(self, recorder.begin())
         self.names = Names(self.recording)
         self.chunks: list[Chunk] = []
         # versions of values that depend on what is differentiated
@@ -100,6 +112,7 @@ class Tape:
 
     def trace(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operation:
         """An operation that is new in the recording's state."""
+        self.recorder.known += 1
         path = self.recording.state.path()
         try:
             if not self._tracing.follow(path, self.recording.inputs):

@@ -94,6 +94,8 @@ def _writes(graph: Graph) -> list[tuple[Node, Node]]:
 
 def _has_own_part(views: list[View], index: Var, inner: set[Var], known: Assumptions) -> bool:
     """Whether all views show, in one dimension, the same part, which no other trip sees."""
+    if not views:
+        return True  # nothing is touched
     for d in range(len(views[0].base)):
         parts = {_part(v, d) for v in views}
         if len(parts) == 1 and _differs(parts.pop(), index, inner, known):
