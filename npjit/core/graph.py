@@ -117,6 +117,14 @@ class Block:
             self._tables[-1][key] = node
         return node
 
+    def once(self, key: Any, make: Callable[[], Node]) -> Node:
+        """What `make` gave for this key, here or in a region around, or gives now."""
+        for table in self._tables:
+            if key in table:
+                return table[key]
+        found = self._tables[-1][key] = make()
+        return found
+
     def _binds_in(self, params: Any, type: TensorType) -> list[Node]:
         """The BIND nodes of the variables that a node's sizes name."""
         named: set[Var] = set()

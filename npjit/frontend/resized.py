@@ -29,7 +29,7 @@ from npjit.core.size import Size, Var, atoms, depth, smax, smin
 from npjit.core.view import Along, View
 from npjit.frontend.values import NotStaged, as_type, is_array
 from npjit.ops import build, kinds
-from npjit.ops.cell import Cell
+from npjit.ops.cell import Cell, room_for
 from npjit.ops.indexing import DEEPEST, bind
 from npjit.ops.kinds import CHECK, UFUNCS
 from npjit.ops.sharing import ancestors_of, family_of, share_unwritten
@@ -133,9 +133,7 @@ class ResizedArrays:
             made = fresh(block, build.weigh(block, initial.node, Weight.ARRAY))
             made.cell._own()
             return made
-        zero = build.constant(block, 0, initial.dtype, Weight.ARRAY)
-        made = fresh(block, build.broadcast(block, zero, room))
-        made.cell._own()
+        made = Tracer(room_for(block, room, initial.dtype), None, Weight.ARRAY)
         made.cell.write(_corner(made, shape).window, initial.node)
         return made
 
@@ -321,8 +319,7 @@ class Ragged:
         """The nodes that a side ends with, with that room."""
         found = list(nodes)
         for k, type_ in self.rooms.items():
-            zero = build.constant(self.block, 0, type_.dtype, Weight.ARRAY)
-            made = fresh(self.block, build.broadcast(self.block, zero, type_.shape))
+            made = Tracer(room_for(self.block, type_.shape, type_.dtype), None, Weight.ARRAY)
             made.cell.write(_corner(made, nodes[k].shape).window, nodes[k])
             found[k] = made.node
         return found

@@ -7,8 +7,9 @@ from weakref import ReferenceType
 
 from npjit.core.graph import Block, Node, TensorType, Weight
 from npjit.core.op import Op
+from npjit.core.size import Shape
 from npjit.core.view import View, identity
-from npjit.ops import kinds
+from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
 
 
@@ -114,3 +115,12 @@ class Cell:
     def is_followed(self) -> bool:
         """Whether a child sees what is written to its parent."""
         return False
+
+
+def room_for(block: Block, shape: Shape, dtype: Any) -> Cell:
+    """Storage of which nobody reads an element before it is stored."""
+    zero = build.broadcast(block, build.constant(block, 0, dtype, Weight.ARRAY), shape)
+    node = block.add(kinds.ROOM, (zero,), len(block.nodes), TensorType(shape, zero.dtype))
+    cell = Cell(block, node)
+    cell.owned = True
+    return cell

@@ -229,7 +229,8 @@ def _copysign_vjp(g: Any, y: Any, a: Any, b: Any) -> list[Any]:
 
 
 # of two values that are equal, 0.0 and -0.0, the second; for float16 from NumPy 2.5 on
-_HALVES_TOO = bool(np.signbit(np.nextafter(np.float16(0.0), np.float16(-0.0))))
+_ZEROS = np.zeros(16, np.float16)
+_HALVES_TOO = bool(np.signbit(np.nextafter(_ZEROS, -_ZEROS)).all())
 
 
 def _nextafter(params: Any, args: Sequence[np.dtype[Any]], result: np.dtype[Any]) -> str:

@@ -25,8 +25,9 @@ from npjit.core.graph import Block, Node, Weight
 from npjit.core.op import Gather
 from npjit.core.size import product
 from npjit.ops import build, kinds
-from npjit.ops.cell import Cell
+from npjit.ops.cell import room_for
 from npjit.ops.errors import NotCaptured
+from npjit.ops.gathering import gather
 from npjit.ops.indexing import bind
 from npjit.ops.scatter import SCATTER_LAST
 from npjit.ops.symint import wrap
@@ -117,7 +118,7 @@ class Selected(NDArrayOperatorsMixin):
         inner, extent = (
             wrap(block, n) for n in (product(shape[self.axis + 1 :]), shape[self.axis])
         )
-        places = self.line.packed() // inner
+        places = fresh(block, _places(block, self.mask)) // inner
         return places % extent if self.axis else places
 
     def prepare(self) -> None:
@@ -266,19 +267,27 @@ def packed(value: Any) -> Any:
 
 
 def _pack(block: Block, whole: Node, mask: Node) -> Tracer:
-    """The elements under a mask, one after the other: each is stored at the number of those before
-    it, and those that are not wanted behind all."""
+    """The elements under a mask, one after the other."""
+    lead = len(mask.shape)
+    flat = (build.element_count(mask.shape), *whole.shape[lead:])
+    return gather(block, build.reshape(block, whole, flat), (0,), 0, _places(block, mask))
+
+
+def _places(block: Block, mask: Node) -> Node:
+    """Where a mask holds, in C order. Each position is stored at the number of those before it, and
+    those that are not wanted behind all; whatever is selected by one mask shares them."""
+    return block.once(("places", mask), lambda: _made_places(block, mask))
+
+
+def _made_places(block: Block, mask: Node) -> Node:
     total = build.element_count(mask.shape)
-    rest = whole.shape[len(mask.shape) :]
     flags = fresh(block, build.reshape(block, mask, (total,)))
-    values = build.reshape(block, whole, (total, *rest))
     last = fresh(block, build.size_node(block, total))
-    places = np.where(flags, np.cumsum(flags) - 1, last)
-    room = build.constant(block, 0, whole.dtype, Weight.ARRAY)
-    cell = Cell(block, build.broadcast(block, room, (total + 1, *rest)))
-    cell.scatter(SCATTER_LAST, values, Gather((0,), 0), (places.node,))
+    ranks = np.where(flags, np.cumsum(flags) - 1, last)
+    cell = room_for(block, (total + 1,), build.INT64)
+    cell.scatter(SCATTER_LAST, build.iota(block, total), Gather((0,), 0), (ranks.node,))
     count = bind(block, np.sum(flags).node, 0, total)
-    return Tracer(cell, None, Weight.ARRAY)[: wrap(block, count)]
+    return Tracer(cell, None, Weight.ARRAY)[: wrap(block, count)].node
 
 
 def _start(fold: Any, dtype: np.dtype[Any]) -> Any:

@@ -15,6 +15,7 @@ from npjit.core.graph import Block, Graph, Node, rebuild
 from npjit.core.op import Kind
 from npjit.core.size import Size
 from npjit.core.view import Along, At, View
+from npjit.ops.kinds import ROOM
 from npjit.schedule.carried import STORAGE
 
 # longer chains of updates are not looked through
@@ -29,8 +30,7 @@ def leave_blank(graph: Graph) -> Graph:
     users = graph.users()
     kept = {*graph.outputs, *(n for _, n in graph.writes)}
     cells = [n for n in graph.nodes if n.op.kind is Kind.CELL and n.args]
-    filled = [_is_filled(n.args[0]) for n in cells]
-    blank = {k for k, n in enumerate(cells) if filled[k] and _is_covered(_chain(n, users, kept))}
+    blank = {k for k, n in enumerate(cells) if n.op is ROOM or _is_overwritten(n, users, kept)}
     if not blank:
         return graph
     numbers = iter(range(len(cells)))
@@ -41,6 +41,11 @@ def leave_blank(graph: Graph) -> Graph:
         return block.add(STORAGE, (), len(block.nodes), n.type)
 
     return rebuild(graph, rewrite)
+
+
+def _is_overwritten(cell: Node, users: dict[Node, list[Node]], kept: set[Node]) -> bool:
+    """Whether updates store every element before any is read."""
+    return _is_filled(cell.args[0]) and _is_covered(_chain(cell, users, kept))
 
 
 def _is_filled(n: Node) -> bool:
