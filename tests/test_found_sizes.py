@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 import npjit
+from npjit.core.graph import Graph
+from npjit.core.op import Kind
+from npjit.ops.cell import Cell, room_for
+from npjit.ops.places import PLACES, places
+from npjit.schedule.blank import leave_blank
+from npjit.transform.device import for_device
 from tests.calls import assert_same
+from tests.tracing import Trace
 
 
 def orbits(c):
@@ -86,3 +93,57 @@ def test_nothing_found_and_errors() -> None:
     with pytest.raises(ValueError, match="broadcast"):
         added(np.abs(x) - 1.5)
     assert_same(npjit.jit(CASES["sorted"])(np.full((20, 5), -1.0)), np.zeros(0))
+
+
+def test_one_mask_is_looked_through_once() -> None:
+    def both(x, y):
+        chosen = x > 0.5
+        for _ in range(30):
+            x = x * 0.99
+        return np.sort(x[chosen]), np.sort(y[chosen]), np.nonzero(chosen)[0] * 2
+
+    x, y = np.random.default_rng(3).random((2, 40))
+    compiled = npjit.jit(both, backend="numpy")
+    assert_same(compiled(x, y), both(x, y))
+    assert compiled.lower(x, y).as_text().count("= places ") == 1
+
+
+def test_places_in_masks_of_all_lengths() -> None:
+    def found(x):
+        return np.cumsum(np.flatnonzero(x > 0)), np.cumsum(x[::3][x[::3] > 0])
+
+    compiled = npjit.jit(found)
+    random = np.random.default_rng(4)
+    for n in (*range(2, 35), 500):
+        for share in (0.0, 0.03, 0.5, 1.0):
+            x = np.where(random.random(n) < share, 1.0, -1.0) * np.arange(1, n + 1)
+            assert_same(compiled(x), found(x))
+    assert compiled.cache_info()["numpy"] == 0
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (30,), (4, 7)], ids=str)
+def test_places_on_devices(shape: tuple[int, ...]) -> None:
+    mask = np.random.default_rng(5).random(shape) < 0.4
+    trace = Trace()
+    at = places(trace, trace.input(mask).node)
+    graph = Graph.of(trace, trace.inputs, [at], (), trace.sources)
+    by_scatter = for_device(graph)
+    assert PLACES not in [n.op for n in by_scatter.nodes]
+    for g in (graph, by_scatter):
+        (found,) = g.run(mask)
+        assert_same(found, np.flatnonzero(mask))
+
+
+def test_room_is_not_filled() -> None:
+    trace = Trace()
+    x = trace.input(np.ones(3))
+    room = room_for(trace, (5,), x.dtype)
+    filled = Cell(trace, room.origin.args[0])
+    ends = []
+    for cell in (room, filled):
+        whole = type(x)(cell, None, x.weight)
+        whole[:3] = x
+        ends.append(whole[:3].node)
+    graph = leave_blank(Graph.of(trace, trace.inputs, ends))
+    cells = [n for n in graph.nodes if n.op.kind is Kind.CELL]
+    assert [len(n.args) for n in cells] == [0, 1]

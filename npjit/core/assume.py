@@ -65,6 +65,8 @@ class Assumptions:
         self.reach: dict[Var, int] = {}
         # sizes known not to be negative here: by guards, and by the conditions of branches around
         self.facts: list[Size] = []
+        # of how many guards the facts are among them
+        self._taken = 0
         self._equal: dict[Var, Size] = {}
         # answers of `normal` since a guard has last equated a variable
         self._normal: dict[Size, Size] = {}
@@ -73,27 +75,33 @@ class Assumptions:
     @staticmethod
     def given(guards: Iterable[Guard]) -> Assumptions:
         """What holds for every call that passes these guards."""
-        known = Assumptions()
-        for g in guards:
-            known.guards.append(g)
-            if g.relation == "<":
-                known._known[Guard("<=", g.b, g.a)] = False
-            elif g.relation == "!=":
-                known._known[Guard("==", g.a, g.b)] = False
-            else:
-                known._known[g] = True
-            if g.relation == "==":
-                known._equate(known.normal(g.a - g.b))
-            elif g.relation in ("<=", "<"):
-                known.facts.append(g.b - g.a - (g.relation == "<"))
-        return known
+        return Assumptions().copy(guards)
 
     def copy(self, guards: Iterable[Guard] = ()) -> Assumptions:
         """The same knowledge and these guards, to be added to for the body of a loop or branch."""
-        known = Assumptions.given([*self.guards, *guards])
+        known = Assumptions()
         known.ranges = dict(self.ranges)
-        known.facts += [fact for fact in self.facts if fact not in known.facts]
+        known.facts = list(self.facts)
+        known._equal = dict(self._equal)
+        known._known = dict(self._known)
+        known.guards = [*self.guards, *guards]
+        for g in known.guards[self._taken :]:
+            known._take(g)
+        known._taken = len(known.guards)
         return known
+
+    def _take(self, g: Guard) -> None:
+        """What follows from a guard."""
+        if g.relation == "<":
+            self._known[Guard("<=", g.b, g.a)] = False
+        elif g.relation == "!=":
+            self._known[Guard("==", g.a, g.b)] = False
+        else:
+            self._known[g] = True
+        if g.relation == "==":
+            self._equate(self.normal(g.a - g.b))
+        elif g.relation in ("<=", "<"):
+            self.facts.append(g.b - g.a - (g.relation == "<"))
 
     def settled(self, size: Size) -> Size:
         """`normal`, and each min, max or select whose answer is known replaced by it."""

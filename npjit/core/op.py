@@ -187,6 +187,8 @@ class Op:
     raises: bool = False
     # never merged with an equal node: has an effect or a buffer of its own
     fresh: bool = False
+    # of a CELL: nobody reads an element before it is stored, so that nothing need fill it
+    blank: bool = False
 
     def __repr__(self) -> str:
         return self.name

@@ -34,16 +34,19 @@ def extern(
     meaning: Callable[..., Any],
     types: Types,
     *,
+    c: str | Callable[..., str] = "",
     vjp: Callable[..., Any] | None = None,
     flat: bool = False,
     raises: bool = False,
 ) -> Op:
     """A row that `meaning(node, *arrays)` computes; `node` has the params and the first result's
-    shape and dtype. `types(params, *argument types)` tells the results' types."""
+    shape and dtype. `types(params, *argument types)` tells the results' types; `c` is a call in C++
+    that does the same."""
     made = Op(
         name,
         Kind.EXTERN,
         meaning,
+        c,
         cost=1000,
         vjp=vjp,
         flat=flat,

@@ -216,8 +216,7 @@ PAD = row(Op("pad", Kind.PAD, _pad))
 GATHER = row(Op("gather", Kind.GATHER, _gather))
 CONTRACT = row(Op("contract", Kind.CONTRACT, _contract, cost=64))
 CELL = row(Op("cell", Kind.CELL, lambda node, a: np.array(a), fresh=True))
-# as a cell, but nobody reads an element before it is stored: what it starts with does not matter
-ROOM = row(Op("room", Kind.CELL, lambda node, a: np.array(a), fresh=True))
+ROOM = row(Op("room", Kind.CELL, lambda node, a: np.array(a), fresh=True, blank=True))
 UPDATE = row(Op("update", Kind.UPDATE, _update))
 
 

@@ -22,14 +22,11 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from npjit.core import view as views
 from npjit.core.graph import Block, Node, Weight
-from npjit.core.op import Gather
 from npjit.core.size import product
 from npjit.ops import build, kinds
-from npjit.ops.cell import room_for
 from npjit.ops.errors import NotCaptured
 from npjit.ops.gathering import gather
-from npjit.ops.indexing import bind
-from npjit.ops.scatter import SCATTER_LAST
+from npjit.ops.places import places
 from npjit.ops.symint import wrap
 from npjit.ops.tracer import Tracer, fresh
 
@@ -118,8 +115,8 @@ class Selected(NDArrayOperatorsMixin):
         inner, extent = (
             wrap(block, n) for n in (product(shape[self.axis + 1 :]), shape[self.axis])
         )
-        places = fresh(block, _places(block, self.mask)) // inner
-        return places % extent if self.axis else places
+        found = fresh(block, places(block, self.mask)) // inner
+        return found % extent if self.axis else found
 
     def prepare(self) -> None:
         """Pack the elements where this was made: a region inside may ask for them, whose nodes do
@@ -270,24 +267,7 @@ def _pack(block: Block, whole: Node, mask: Node) -> Tracer:
     """The elements under a mask, one after the other."""
     lead = len(mask.shape)
     flat = (build.element_count(mask.shape), *whole.shape[lead:])
-    return gather(block, build.reshape(block, whole, flat), (0,), 0, _places(block, mask))
-
-
-def _places(block: Block, mask: Node) -> Node:
-    """Where a mask holds, in C order. Each position is stored at the number of those before it, and
-    those that are not wanted behind all; whatever is selected by one mask shares them."""
-    return block.once(("places", mask), lambda: _made_places(block, mask))
-
-
-def _made_places(block: Block, mask: Node) -> Node:
-    total = build.element_count(mask.shape)
-    flags = fresh(block, build.reshape(block, mask, (total,)))
-    last = fresh(block, build.size_node(block, total))
-    ranks = np.where(flags, np.cumsum(flags) - 1, last)
-    cell = room_for(block, (total + 1,), build.INT64)
-    cell.scatter(SCATTER_LAST, build.iota(block, total), Gather((0,), 0), (ranks.node,))
-    count = bind(block, np.sum(flags).node, 0, total)
-    return Tracer(cell, None, Weight.ARRAY)[: wrap(block, count)].node
+    return gather(block, build.reshape(block, whole, flat), (0,), 0, places(block, mask))
 
 
 def _start(fold: Any, dtype: np.dtype[Any]) -> Any:

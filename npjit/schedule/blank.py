@@ -15,7 +15,6 @@ from npjit.core.graph import Block, Graph, Node, rebuild
 from npjit.core.op import Kind
 from npjit.core.size import Size
 from npjit.core.view import Along, At, View
-from npjit.ops.kinds import ROOM
 from npjit.schedule.carried import STORAGE
 
 # longer chains of updates are not looked through
@@ -30,7 +29,7 @@ def leave_blank(graph: Graph) -> Graph:
     users = graph.users()
     kept = {*graph.outputs, *(n for _, n in graph.writes)}
     cells = [n for n in graph.nodes if n.op.kind is Kind.CELL and n.args]
-    blank = {k for k, n in enumerate(cells) if n.op is ROOM or _is_overwritten(n, users, kept)}
+    blank = {k for k, n in enumerate(cells) if n.op.blank or _is_overwritten(n, users, kept)}
     if not blank:
         return graph
     numbers = iter(range(len(cells)))

@@ -18,6 +18,7 @@ from npjit.core.graph import Block, Graph, Node, named_graphs, rebuild
 from npjit.core.op import Kind
 from npjit.ops.attention import ATTENTION, as_attention, narrow
 from npjit.ops.attention_gradient import gradients_in
+from npjit.ops.places import PLACES, by_scatter
 
 
 def for_device(graph: Graph) -> Graph:
@@ -33,6 +34,8 @@ def for_device(graph: Graph) -> Graph:
         if inner:
             params = replace(n.params, **{name: for_device(g) for name, g in inner})
             return block.add(n.op, args, params, n.type)
+        if n.op is PLACES:
+            return by_scatter(block, args[0])
         if n.op.kind is Kind.CONTRACT:
             return _product(block, n, args, is_alone)
         if n.op.conversion and args[0].op is ATTENTION and is_alone(n.args[0]):

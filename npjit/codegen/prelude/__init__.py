@@ -72,6 +72,7 @@ Products   nj_multiply_add(x, y, z)            x * y + z for f32 f64, fused wher
            strides in elements, any T (ints wrap, b1 is or of and, f16 sums in f32)
 Arrays     nj_scan<T, J>(api, from, to, axis)                          a running fold, to in C order
            nj_scatter<T, J, place, dims...>(arrays)                  arrays: base, value, indices...
+           nj_places(arrays)                                         a mask, then where it holds
            npjit_arrays of T; J is nj_join_add, multiply, maximum, minimum, logaddexp or last (the
            last value stays)
 Shares     nj_share(api, trips, work, run) -> int            trips that threads share out

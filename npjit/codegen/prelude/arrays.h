@@ -109,11 +109,13 @@ struct nj_scan_job {
       }
       const memory* x = (const memory*)from.data + source;
       memory* y = (memory*)job.to->data + line / job.inner * job.n * job.inner + line % job.inner;
+      // in variables: a store to y might change the job's
+      const i64 n = job.n, step = job.step, inner = job.inner;
       T running = cell::load(x);
       *y = running;
-      for (i64 i = 1; i < job.n; ++i) {
-        running = Join::join(running, cell::load(x + i * job.step));
-        y[i * job.inner] = running;
+      for (i64 i = 1; i < n; ++i) {
+        running = Join::join(running, cell::load(x + i * step));
+        y[i * inner] = running;
       }
     }
   }
@@ -156,6 +158,32 @@ static void nj_scan(const npjit_api* api, const npjit_array& from, const npjit_a
     return;
   const i64 grain = nj_size_max(1, 20000 / job.n);
   api->parallel(dense && job.inner > 1 ? job.rows : job.lines, &job, lines, grain);
+}
+
+// Joins the elements of a line, each `from_step` behind the one before, to where `count` indices
+// say. On its own, so that all of it stays in registers.
+template <class T, class Join, int count>
+static __attribute__((noinline)) void nj_scatter_line(
+    typename nj_cell<T>::type* start, const typename nj_cell<T>::type* from, i64 from_step,
+    const i64* const (&index)[count], const i64 (&steps)[count + 1], const i64 (&sizes)[count],
+    const i64 (&strides)[count], i64 length) {
+  typedef nj_cell<T> cell;
+  const i64* at[count];
+  i64 step[count], size[count], stride[count];
+  for (int k = 0; k < count; ++k) {
+    at[k] = index[k];
+    step[k] = steps[k];
+    size[k] = sizes[k];
+    stride[k] = strides[k];
+  }
+  for (i64 i = 0; i < length; ++i, from += from_step) {
+    typename cell::type* to = start;
+    for (int k = 0; k < count; ++k) {
+      const i64 j = at[k][i * step[k]];
+      to += (j + (j < 0 ? size[k] : 0)) * stride[k];
+    }
+    *to = Join::join(cell::load(to), cell::load(from));
+  }
 }
 
 // Joins the elements of a value into a base where index arrays say: `arrays` are the base, the
@@ -221,15 +249,16 @@ static void nj_scatter(const npjit_array* arrays) {
     const memory* from = (const memory*)value.data + outer.offset[count];
     for (int k = 0; k < count; ++k)
       at[k] = (const i64*)index[k].data + outer.offset[k];
+    if (single) {
+      nj_scatter_line<T, Join, count>(start, from, steps[count], at, steps, size, stride, length);
+      outer.next();
+      continue;
+    }
     for (i64 i = 0; i < length; ++i, from += steps[count]) {
       memory* to = start;
       for (int k = 0; k < count; ++k) {
         const i64 j = at[k][i * steps[k]];
         to += (j + (j < 0 ? size[k] : 0)) * stride[k];
-      }
-      if (single) {
-        *to = Join::join(cell::load(to), cell::load(from));
-        continue;
       }
       for (i64 block = 0; block < blocks; ++block) {
         memory* const x = to + kept.offset[0];
@@ -241,5 +270,25 @@ static void nj_scatter(const npjit_array* arrays) {
       }
     }
     outer.next();
+  }
+}
+
+// Where a mask holds: `arrays` are the mask, of one axis, and the positions, in C order. What is
+// stored too many is overwritten by the next position, or stands behind all.
+static void nj_places(const npjit_array* arrays) {
+  const u8* mask = (const u8*)arrays[0].data;
+  i64* to = (i64*)arrays[1].data;
+  const i64 n = arrays[0].shape[0], step = arrays[0].strides[0];
+  i64 i = 0, count = 0;
+  while (i < n) {
+    u64 eight = 1;
+    if (step == 1 && i + 8 <= n)
+      __builtin_memcpy(&eight, mask + i, 8);
+    const i64 end = eight == 0 ? i : nj_size_min(i + 8, n);
+    for (i64 k = i; k < end; ++k) {
+      to[count] = k;
+      count += mask[k * step] != 0;
+    }
+    i += 8;
   }
 }

@@ -1,6 +1,6 @@
 // The gradient of softmax(scale * q @ k.T) @ v, g being that of the result: the weights are computed anew from what is
 // kept of each row (Dao et al. 2022). Three kernels, so that nothing is added by atomic
-// accesses. Products are not left to wgmma: ptxas (12.9, 13.0) gives registers with its factors to others, though they
+// accesses. Products are not left to wgmma: ptxas (12.9) gives registers with its factors to others, though they
 // are needed in the loop's next round.
 
 // Rows of sums, times `scale`, into a dense array of float32.
