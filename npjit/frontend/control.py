@@ -1,9 +1,8 @@
 """`Control`: what staged source calls for its control flow, under the name `_nj` (see
 `npjit.frontend.rewrite`).
 
-A decision on a plain Python value takes Python's path. A decision on a traced value becomes a node:
-a branch a COND (or a select), a loop with many trips a LOOP, a loop with a traced condition a
-WHILE.
+Besides the decisions of `decisions.py`: a loop whose trips Python knows to be few is unrolled, one
+with many becomes a LOOP node, one with a traced condition a WHILE.
 """
 
 from __future__ import annotations
@@ -12,21 +11,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from npjit.core.assume import Unknown
-from npjit.core.graph import TensorType
 from npjit.core.size import mod
-from npjit.frontend.branches import Raised, scalar_condition, trace_branches
 from npjit.frontend.carries import Permuted
+from npjit.frontend.decisions import Decisions
 from npjit.frontend.effects import Watch
 from npjit.frontend.items import Generated, Items, items_of
 from npjit.frontend.lists import GrowingList
 from npjit.frontend.loops import Stager
 from npjit.frontend.resized import Resizing, Written
-from npjit.frontend.values import UNDEFINED, NotStaged, is_number, truth_of
-from npjit.ops import build, kinds
+from npjit.frontend.values import NotStaged, is_number, truth_of
 from npjit.ops.errors import NotCaptured
 from npjit.ops.readings import TwoReadings
 from npjit.ops.symint import SymInt, wrap
-from npjit.ops.tracer import Tracer, where_called
+from npjit.ops.tracer import where_called
 
 # loops of at most so many trips unroll; those whose arrays change their shape up to the second
 # number, loops that cannot be staged up to the third
@@ -36,74 +33,11 @@ LONGEST = 256
 # a trip behind a traced way out is a branch inside the one before: so many at most
 NESTED = 8
 
-_NOT_BOUND = "a local variable is used before it is bound"
 
-
-class Control:
+class Control(Decisions):
     """The control flow of one trace."""
 
-    undefined = UNDEFINED
-
-    def __init__(self, capture: Any) -> None:
-        self.capture = capture
-        self.block = capture.block
-
-    # ------------------------------------------------------------ branches
-
-    def branch(
-        self,
-        condition: Any,
-        then: Callable[..., Any],
-        other: Callable[..., Any],
-        state: tuple[Any, ...],
-        names: tuple[str, ...],
-    ) -> Any:
-        """if condition: state = then(*state) else: state = other(*state)"""
-        del names
-        condition = truth_of(condition)
-        if not self._is_traced(condition):
-            return then(*state) if condition else other(*state)
-        return self._traced(condition, lambda: then(*state), lambda: other(*state))
-
-    def _is_traced(self, condition: Any) -> bool:
-        return type(condition) is Tracer
-
-    def _traced(self, condition: Tracer, then: Any, other: Any) -> Any:
-        try:
-            node = scalar_condition(self.block, condition)
-            return trace_branches(self.block, node, then, other)
-        except NotStaged as e:
-            raise NotCaptured(f"a branch on a traced value: {e}", where_called()) from None
-
-    def choose(self, condition: Any, a: Callable[[], Any], b: Callable[[], Any]) -> Any:
-        """a() if condition else b()"""
-        condition = truth_of(condition)
-        if not self._is_traced(condition):
-            return a() if condition else b()
-        return self._traced(condition, a, b)
-
-    def and_(self, first: Any, rest: Callable[[], Any]) -> Any:
-        """first and rest()"""
-        if not self._is_traced(first):
-            return first and rest()
-        return self._traced(first, rest, lambda: first)
-
-    def or_(self, first: Any, rest: Callable[[], Any]) -> Any:
-        """first or rest()"""
-        if not self._is_traced(first):
-            return first or rest()
-        return self._traced(first, lambda: first, rest)
-
-    def not_(self, value: Any) -> Any:
-        """not value"""
-        value = truth_of(value)
-        if not self._is_traced(value):
-            return not value
-        return self._traced(value, lambda: False, lambda: True)
-
-    def truth(self, value: Any) -> Any:
-        """An operand of a condition, as far as it decides."""
-        return truth_of(value)
+    # ------------------------------------------------------------ items
 
     def listed(
         self,
@@ -204,43 +138,6 @@ class Control:
         if not self.block.sizes.decide_le(1, count.size):
             return self.growing([])
         return GrowingList.repeated(self.block, value, count.size)
-
-    # ------------------------------------------------------------ checks
-
-    def assert_(self, condition: Any, message: Callable[[], Any]) -> None:
-        """assert condition, message()"""
-        if not self._is_traced(condition):
-            if not condition:
-                self.raise_(lambda: _assertion_error(message()))
-            return
-        node = scalar_condition(self.block, condition)
-        self.block.add(kinds.CHECK, (node,), "AssertionError", node.type)
-
-    def bound(self, value: Any) -> Any:
-        """The value of a name that is only given another name."""
-        if value is UNDEFINED:
-            self.raise_(lambda: UnboundLocalError(_NOT_BOUND))
-        return value
-
-    def given(self, value: Any, flag: Any) -> Any:
-        """The value of a name that is bound where the flag says so."""
-        if self._is_traced(flag):
-            node = scalar_condition(self.block, flag)
-            self.block.add(kinds.CHECK, (node,), "UnboundLocalError", node.type)
-        elif not flag:
-            self.raise_(lambda: UnboundLocalError(_NOT_BOUND))
-        return value
-
-    def raise_(self, error: Callable[[], Any]) -> None:
-        """raise error(); under a traced condition it is a check, and Python raises it when the call
-        is run again"""
-        if not self.block.depth:
-            raise error()
-        never = build.constant(self.block, False, build.BOOL)
-        self.block.add(
-            kinds.CHECK, (never,), "the exception raised here", TensorType((), build.BOOL)
-        )
-        raise Raised
 
     # ------------------------------------------------------------ loops
 
@@ -448,10 +345,6 @@ class Control:
         raise NotCaptured(
             f"a while loop of many trips that cannot be staged: {reason}", where_called()
         )
-
-
-def _assertion_error(text: Any) -> AssertionError:
-    return AssertionError(*([] if text is None else [text]))
 
 
 def _known(items: Sequence[Any]) -> list[Callable[[], Any]]:
