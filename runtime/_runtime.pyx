@@ -20,6 +20,7 @@ import sys
 import threading
 import types
 import warnings
+import weakref
 
 import cython
 import numpy

@@ -52,11 +52,14 @@ cdef class Recording:
     cdef bint _checked
     # values that may share memory with an operand
     cdef list _unsure
+    # pairs of which nobody can tell whether NumPy's share memory: none is written beside the other
+    cdef list _entangled
 
     def __init__(self, host, State start not None):
         self.host = host
         self.start = start
         self._unsure = []
+        self._entangled = []
         self._reset()
 
     cdef int _reset(self) except -1:
@@ -123,25 +126,26 @@ cdef class Recording:
         if x._value is None:
             raise RuntimeError("a value whose computation failed is used")
         if x._shared:
+            self._checked = True  # read now: others may change it before the next operation
             x._value = x._home.copy(order="K")
             x._version = self._next_version()
-        self._input(x._value)
+        self._input(x._value, x._type.ordered or x._home is not None)
         self._bases.append(x)
         self._place(x)
         return 0
 
-    cdef int _input(self, object value) except -1:
-        """Go on to the state behind an input."""
+    cdef int _input(self, object value, bint placed=True) except -1:
+        """Go on to the state behind an input; `placed`: it lies in memory as NumPy's array does."""
         if type(value) is numpy.ndarray:
             kind = describe_array(value)
             if kind is None:
                 raise NotRecorded
-            kind = (kind[0], value.shape, kind[3])
+            kind = (kind[0], value.shape, kind[3], placed)
         else:
             kind = type(value)
         cdef Operation operation = self.state._next.get((kind,))
         if operation is None:
-            operation = Operation(None, (), {}, ())
+            operation = Operation(None, (placed,), {}, ())
             self.state._add((kind,), operation)
         self.inputs.append(value)
         self.state = operation.target
@@ -262,6 +266,8 @@ cdef class Recording:
         except NotRecorded as error:
             refused = error
         if refused is not None:  # not above, where errors would have this one as their context
+            if self._checked:
+                self.run()  # operands that others may change have been taken in
             return self.host.outside(refused, function, args, kwargs)
         if at_once or self._checked or self._unsure:
             self.run()
@@ -269,9 +275,13 @@ cdef class Recording:
         return result
 
     cdef int _decide(self) except -1:
-        """Find out, now that memory is there, whether values share it with operands."""
-        cdef LazyArray x
+        """Find out, now that memory is there, whether values share it with operands: with those that
+        lie in a caller's, others may lie in another order than NumPy's."""
+        cdef LazyArray x, base
         for x, base, made in self._unsure:
+            if base._home is None:
+                self._entangled.append((weakref.ref(x), weakref.ref(base)))
+                continue
             function, args, kwargs, leaf = made
             array = leaves_of(function(*shown(args, False), **shown(kwargs, False)))[leaf]
             if numpy.may_share_memory(array, seen(base)):
@@ -317,6 +327,8 @@ cdef class Recording:
             x = self._at(slot)
             if x._constant:
                 raise NotRecorded("a store into an array of NumPy's")
+            if self._entangled:
+                self._require_apart(x)
         leaves = []
         for type_ in operation.results:
             if type_.kind == Leaf.same:
@@ -345,6 +357,13 @@ cdef class Recording:
         self.state = operation.target
         return leaves[0] if operation.build is None else operation.build(leaves)
 
+    cdef int _require_apart(self, LazyArray x) except -1:
+        """An error where a store into x may be one into another array that is still known."""
+        for one, other in self._entangled:
+            if one() is not None and other() is not None and (one() is x or other() is x):
+                self.host.refuse_store()
+        return 0
+
     cdef LazyArray _at(self, size_t slot):
         """The operand in a slot."""
         if self._alive[slot] == NULL:
@@ -370,6 +389,7 @@ cdef class Recording:
             if x._dirty and x._home is not None:
                 self.host.protect(x._home)
                 x._home[...] = value
+                x._value = x._home  # in its own memory order
             x._dirty = False
 
     def pending(self) -> tuple:

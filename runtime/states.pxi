@@ -28,7 +28,8 @@ cdef Slot slot_object(size_t number):
 cdef class ValueType:
     """What is known of a recorded value: shape, dtype, weight ("array", "scalar", "weak"), and what
     it has to do with the operands of its operation: "made" anew; a value that shows the memory of
-    the one in `slot` ("viewed"), or is it ("same"), or may share it ("unsure").
+    the one in `slot` ("viewed"), or is it ("same"), or may share it ("unsure"). `ordered`: NumPy
+    surely makes it C-contiguous.
     """
 
     cdef readonly tuple shape
@@ -36,14 +37,15 @@ cdef class ValueType:
     cdef readonly str weight
     cdef Leaf kind
     cdef size_t slot
-    cdef bint differentiable
+    cdef bint differentiable, ordered
 
-    def __init__(self, tuple shape, dtype, str weight, str kind="made", slot=0):
+    def __init__(self, tuple shape, dtype, str weight, str kind="made", slot=0, bint ordered=True):
         self.shape = shape
         self.dtype = dtype
         self.weight = weight
         self.kind = <Leaf><int>("made", "viewed", "same", "unsure").index(kind)
         self.slot = slot
+        self.ordered = ordered
         self.differentiable = dtype.kind not in "biu"
 
     @property
@@ -56,7 +58,7 @@ cdef class Operation:
     """One recorded operation, a call with Slots in place of values, and what it gives: `results`
     are the leaves, `build` puts them together (None: the only one is the result), `writes` the
     slots of values that it changes, `checked` whether it may raise when it runs. An input has no
-    function. `key`: what tells it from others, types aside.
+    function; its only argument is whether it lies in memory as NumPy's array does. `key`: what tells it from others, types aside.
     """
 
     cdef readonly object function, key

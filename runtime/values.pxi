@@ -16,6 +16,7 @@ cdef object value_of(LazyArray x, bint shared):
     value = base._value
     if type(value) is numpy.ndarray:
         if shared and recording.host is not None and not base._shared:
+            recording.run()  # what is recorded reads it as it is
             if base._home is None:
                 base._home = value
             recording.host.protect(base._home)

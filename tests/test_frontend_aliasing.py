@@ -120,3 +120,17 @@ def test_random_programs(backend, programs):
             assert shown(got) == shown(want), f"{source}\n{kinds}\n{compiled.cache_info()}"
         whole += compiled.cache_info()["whole"]
     assert whole > programs // 2
+
+
+@pytest.mark.filterwarnings("ignore::npjit.NpjitWarning")
+@pytest.mark.parametrize("copied", [lambda x: x.copy(), np.copy], ids=["method", "function"])
+def test_ravel_of_a_copy_of_an_array_that_is_not_in_c_order(copied):
+    def f(x):
+        y = copied(x)
+        r = y.ravel()
+        r[0] = 9.0
+        return y
+
+    x = np.arange(12.0).reshape(3, 4)
+    for given in (x.T, x[::-1], x[:, ::2], x):
+        assert np.array_equal(npjit.jit(f)(given), f(given))

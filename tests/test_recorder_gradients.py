@@ -397,3 +397,19 @@ def test_what_is_written_before_an_error_stays():
         npjit.grad(f)(x)
     assert_same(x, X + 1)
     assert_same(LOG, [X * 2])
+
+
+@pytest.mark.filterwarnings("ignore::npjit.NpjitWarning")
+def test_a_flattened_copy_of_an_argument_is_written():
+    def f(x, log):
+        log.append(1)
+        r = x.ravel()
+        r[0] = 9.0
+        return np.sum(x**2) + np.sum(r)
+
+    x = np.arange(1.0, 13.0).reshape(3, 4).T
+    want = 2 * x + 1
+    want[0, 0] -= 1  # of the copy, not of x
+    value, found = npjit.value_and_grad(f)(x.copy(order="F"), [])
+    assert value == f(x.copy(order="F"), [])
+    assert np.array_equal(found, want)

@@ -301,3 +301,44 @@ def test_functions_without_source_run_in_parts(capsys):
         assert first == second
     info = jitted.cache_info()
     assert (info["broken"], info["numpy"], info["compiled"]) == (2, 0, 2)
+
+
+ORDERS = [
+    pytest.param(lambda m: m, id="C"),
+    pytest.param(lambda m: m.T, id="F"),
+    pytest.param(lambda m: m[::-1, ::2], id="strided"),
+]
+SHARING = """
+r = x.ravel(); r[0] = 9.0
+x[0] *= 2; r = x.ravel(); r[0] = 9.0
+x[0] *= 2; r = x.T.reshape(-1); r[1] = 9.0
+y = x * 2; r = x.ravel("K"); r[0] = 9.0; x = x + y
+r = x.T.ravel(); r[2] = 9.0; r = x.ravel("K"); r[0] = 7.0; x = x + 1
+r = x.ravel("K"); y = x * 2; r[0] = 9.0; x = x + y
+y = x * 2; r = y.ravel("K"); z = y + 1; r[0] = 9.0; x = z - y
+"""
+
+
+@pytest.mark.filterwarnings("ignore::npjit.NpjitWarning")
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("line", SHARING.strip().splitlines())
+def test_memory_shared_with_reshapes_and_with_others(line, order):
+    space = {"np": np}
+    exec(f"def f(x, log):\n    log.append(1)\n    {line}\n    return x, r", space)
+    f, jitted = space["f"], npjit.jit(space["f"])
+    for _ in range(2):
+        mine, theirs = order(M.copy()), order(M.copy())
+        assert_same(jitted(mine, []), f(theirs, []))
+        assert_same(mine, theirs)
+
+
+def test_stores_beside_what_may_share_memory_are_refused():
+    space = {"np": np}
+    code = "def f(x, log):\n    log.append(1)\n    y = np.zeros_like(x)\n    y[:] = x"
+    exec(f"{code}\n    log.append(2)\n    r = y.ravel()\n    r[0] = 9\n    return y", space)
+    jitted = npjit.jit(space["f"])
+    with (
+        pytest.warns(npjit.NpjitWarning),
+        pytest.raises(npjit.CaptureError, match="may share memory"),
+    ):
+        jitted(M.copy().T, [])

@@ -13,15 +13,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from npjit._runtime import Slot
 from npjit.api.jitted import Jitted
-from npjit.api.options import Options
+from npjit.api.options import CaptureError, Options
 from npjit.core.graph import Block, Weight
 from npjit.frontend.outside import Outside
 from npjit.frontend.policy import Policy
 from npjit.frontend.trace import capture_call
 from npjit.ops import build, kinds
 from npjit.ops.cell import Cell
+from npjit.ops.errors import NotCaptured
 from npjit.ops.tracer import Tracer, as_node, fresh
 from npjit.transform.grad import pull_back
 
@@ -80,11 +83,11 @@ class Program:
         """A function of the inputs, which stay as they are, that gives the values of slots."""
 
         def run(block: Block, inputs: Sequence[Any]) -> tuple[Any, ...]:
-            values = replay(self.operations, _entered(block, inputs, self.written))
+            values = replay(self.operations, entered(block, inputs, self.written))
             return tuple(fresh(block, as_node(block, values[s])) for s in outputs)
 
         def by_numpy(*inputs: Any) -> tuple[Any, ...]:
-            kept = [x.copy() if i in self.written else x for i, x in enumerate(inputs)]
+            kept = [_kept(x) if i in self.written else x for i, x in enumerate(inputs)]
             values = replay(self.operations, kept)
             return tuple(values[s] for s in outputs)
 
@@ -100,7 +103,7 @@ class Program:
 
         def run(block: Block, given: Sequence[Any]) -> tuple[Any, ...]:
             seeds = [] if ends else given[len(given) - len(seeded) :]
-            inputs = _entered(block, given[: len(given) - len(seeds)], (*self.written, *wanted))
+            inputs = entered(block, given[: len(given) - len(seeds)], (*self.written, *wanted))
             points = [as_node(block, inputs[i]) for i in wanted]
             values = replay(self.operations, inputs)
             reached = [as_node(block, values[s]) for s in seeded]
@@ -149,6 +152,15 @@ def _solid(weight: Weight) -> Weight:
     return Weight.ARRAY if weight is Weight.ARRAY else Weight.SCALAR
 
 
+def _kept(array: np.ndarray) -> np.ndarray:
+    """A copy with the same strides, which decide what a reshape of it shares."""
+    low, high = np.lib.array_utils.byte_bounds(array)
+    place = array.__array_interface__["data"][0] - low
+    made = np.ndarray(array.shape, array.dtype, bytearray(high - low), place, array.strides)
+    made[...] = array
+    return made
+
+
 def _input_slots(operations: Sequence[Any]) -> list[int]:
     found, slot = [], 0
     for o in operations:
@@ -160,7 +172,7 @@ def _input_slots(operations: Sequence[Any]) -> list[int]:
     return found
 
 
-def _entered(block: Block, inputs: Sequence[Any], apart: Sequence[int]) -> list[Any]:
+def entered(block: Block, inputs: Sequence[Any], apart: Sequence[int]) -> list[Any]:
     """The inputs, those in `apart` with storage of their own."""
     found = list(inputs)
     for i in set(apart):
@@ -173,9 +185,12 @@ def _entered(block: Block, inputs: Sequence[Any], apart: Sequence[int]) -> list[
 
 def _by_reference(run: Callable[..., Any], given: tuple[Any, ...]) -> tuple[Any, ...]:
     """The traced function's result, node by node by NumPy."""
-    captured = capture_call(
-        lambda outside, args, kwargs: run(outside.capture.block, args), given, {}, Policy(False)
-    )
+    try:
+        captured = capture_call(
+            lambda outside, args, kwargs: run(outside.capture.block, args), given, {}, Policy(False)
+        )
+    except NotCaptured as e:
+        raise CaptureError(f"no gradient is found: {e}") from None
     values = captured.graph.run(*[i.value for i in captured.inputs])
     parts = captured.tree[1]
     assert captured.tree[0] == "tuple"

@@ -23,8 +23,9 @@ from npjit import _runtime
 from npjit._runtime import LazyArray, NotRecorded, Operation, Recording, State, ValueType
 from npjit.api.jitted import Jitted
 from npjit.api.options import CaptureError, Options
-from npjit.api.program import Program, leaves_of, placed
-from npjit.core.graph import Weight, may_stop
+from npjit.api.program import Program, entered, leaves_of, placed
+from npjit.core import view as views
+from npjit.core.graph import Node, Weight, may_stop
 from npjit.core.trees import flatten, unflatten
 from npjit.frontend.capture import Capture
 from npjit.frontend.outside import Outside
@@ -32,6 +33,7 @@ from npjit.frontend.policy import Policy
 from npjit.frontend.recorded_names import Names, is_users
 from npjit.ops import build
 from npjit.ops.errors import NotCaptured, name_of, pop_trace, push_trace
+from npjit.ops.memory_order import is_c_ordered
 from npjit.ops.sharing import family_of, is_followed, root_of
 from npjit.ops.tracer import Tracer
 
@@ -183,6 +185,13 @@ class Tape:
             except NotCaptured as e:
                 raise CaptureError(f"{self.label} cannot be found: {e}") from None
 
+    def refuse_store(self) -> NoReturn:
+        """A store that may be one into another array as well."""
+        raise CaptureError(
+            f"{self.label} cannot be run: {where_in_users_code()}: a store into an array that may "
+            "share memory with a reshape or a part of it; copy one of them before"
+        )
+
     def refuse(self, what: str) -> NoReturn:
         """A value that depends on what is differentiated would leave the recording."""
         raise CaptureError(
@@ -222,7 +231,11 @@ class Tracing:
         number = len(self.values)
         traced = self.outside.read(value, ("arg", number))
         if type(traced) is Tracer and traced.weight is Weight.ARRAY:
+            # in storage of its own, as in programs that write it
+            (traced,) = entered(self.capture.block, [traced], [0])
             self.homes[root_of(traced.cell)] = number
+            if not operation.args[0] and traced.ndim > 1:
+                traced.cell.origin = _turned(traced)
         self.values.append(traced)
         self.path.append(operation)
         self.inputs += 1
@@ -287,7 +300,16 @@ class Tracing:
             if leaf.weight is Weight.ARRAY:
                 self.homes.setdefault(root_of(leaf.cell), len(self.values))
             self.values.append(leaf)
-        return ValueType(leaf.raw_shape, build.require_known(dtype), weight, kind, slot)
+        origin = root_of(leaf.cell).origin
+        ordered = kind != "made" or leaf.weight is not Weight.ARRAY
+        ordered = ordered or is_c_ordered(self.capture.block, origin)
+        return ValueType(leaf.raw_shape, build.require_known(dtype), weight, kind, slot, ordered)
+
+
+def _turned(array: Tracer) -> Node:
+    """A value whose memory order is not known."""
+    order = tuple(reversed(range(array.ndim)))
+    return build.view(array.block, array.node, views.transpose(array.raw_shape, order))
 
 
 def _is_array(value: Any) -> bool:

@@ -16,7 +16,6 @@ from npjit.core import view as views
 from npjit.core.assume import Unknown
 from npjit.core.graph import Block, Weight
 from npjit.core.layout import contiguous_strides
-from npjit.core.op import Kind
 from npjit.core.size import Shape, Size, floordiv, product
 from npjit.core.view import Cut, View
 from npjit.ops import build
@@ -151,7 +150,7 @@ def ravel(a: Any, order: Any = "C") -> Tracer:
     copied = fresh(flat.block, flat.node)
     if is_c_ordered(flat.block, root_of(array.cell).origin):
         return copied if has_gaps(array) else flat
-    strided = array.window is None and array.cell.origin.op.kind is Kind.INPUT
+    strided = array.window is None and array.cell.argument
     return copied if strided else share_unwritten(array, copied)
 
 

@@ -21,7 +21,7 @@ from npjit.ops.cell import room_for
 from npjit.ops.extern import call, dense, extern
 from npjit.ops.indexing import bind
 from npjit.ops.scatter import SCATTER_LAST
-from npjit.ops.tracer import fresh
+from npjit.ops.tracer import as_node, fresh
 
 
 def _meaning(node: Any, mask: Any) -> Any:
@@ -45,7 +45,8 @@ def _made(block: Block, mask: Node) -> Node:
     total = build.element_count(mask.shape)
     flags = build.reshape(block, mask, (total,))
     (found,) = call(block, PLACES, [flags])
-    count = bind(block, np.sum(fresh(block, flags)).node, 0, total)
+    held = as_node(block, np.sum(fresh(block, flags)))
+    count = bind(block, held, 0, total)
     return _first(block, found.node, count)
 
 
@@ -55,7 +56,7 @@ def by_scatter(block: Block, mask: Node) -> Node:
     (total,) = mask.shape
     flags = fresh(block, mask)
     last = fresh(block, build.size_node(block, total))
-    ranks = np.where(flags, np.cumsum(flags) - 1, last)
+    ranks: Any = np.where(flags, np.cumsum(flags, 0) - 1, last)
     cell = room_for(block, (total + 1,), build.INT64)
     cell.scatter(SCATTER_LAST, build.iota(block, total), Gather((0,), 0), (ranks.node,))
     return _first(block, cell.node, total)

@@ -1,6 +1,7 @@
 """Arrays whose every element is stored before any is read start without a value.
 
-In: a graph. Out: the same values, where such a cell has no argument, so that nothing fills it:
+In: a graph. Out: the same values, where such a cell, or one whose op says so (`Op.blank`), has no
+argument, so that nothing fills it:
 
     %2 = cell %1                          %2 = storage
     %3 = update %2 %0 [@0, 0]             %3 = update %2 %0 [@0, 0]
