@@ -127,7 +127,7 @@ cdef class Recording:
             raise RuntimeError("a value whose computation failed is used")
         if x._shared:
             self._checked = True  # read now: others may change it before the next operation
-            x._value = x._home.copy(order="K")
+            x._value = copy_with_strides(x._home)
             x._version = self._next_version()
         self._input(x._value, x._type.ordered or x._home is not None)
         self._bases.append(x)
@@ -280,7 +280,7 @@ cdef class Recording:
         cdef LazyArray x, base
         for x, base, made in self._unsure:
             if base._home is None:
-                self._entangled.append((weakref.ref(x), weakref.ref(base)))
+                self.entangle(x, base)
                 continue
             function, args, kwargs, leaf = made
             array = leaves_of(function(*shown(args, False), **shown(kwargs, False)))[leaf]
@@ -356,6 +356,10 @@ cdef class Recording:
         self._operations += 1
         self.state = operation.target
         return leaves[0] if operation.build is None else operation.build(leaves)
+
+    def entangle(self, LazyArray x not None, LazyArray y not None) -> None:
+        """Refuse stores into one of two arrays that may share memory while the other is known."""
+        self._entangled.append((weakref.ref(x), weakref.ref(y)))
 
     cdef int _require_apart(self, LazyArray x) except -1:
         """An error where a store into x may be one into another array that is still known."""

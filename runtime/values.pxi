@@ -5,6 +5,18 @@ cdef LazyArray base_of(LazyArray x):
     return x if x._base is None else x._base
 
 
+def copy_with_strides(array: object) -> object:
+    """A copy with the same strides, which decide what a reshape of it shares."""
+    if array.size == 0:
+        return array.copy()
+    low, high = numpy.lib.array_utils.byte_bounds(array)
+    place = array.__array_interface__["data"][0] - low
+    buffer = numpy.empty(high - low, numpy.uint8)
+    made = numpy.ndarray(array.shape, array.dtype, buffer, place, array.strides)
+    made[...] = array
+    return made
+
+
 cdef object value_of(LazyArray x, bint shared):
     """What x stands for now; `shared`: in memory that others may know and change from here on."""
     cdef LazyArray base = base_of(x)

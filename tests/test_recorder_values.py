@@ -332,6 +332,18 @@ def test_memory_shared_with_reshapes_and_with_others(line, order):
         assert_same(mine, theirs)
 
 
+@pytest.mark.filterwarnings("ignore::npjit.NpjitWarning")
+def test_arguments_that_overlap():
+    space = {"np": np}
+    code = "def f(x, y, log):\n    y[:1] = 5.0\n    log.append(1)"
+    exec(f"{code}\n    return x * 2, y + x[:1]", space)
+    f, jitted = space["f"], npjit.jit(space["f"])
+    for n in (12, 0):
+        mine, theirs = np.arange(1.0, n + 1), np.arange(1.0, n + 1)
+        assert_same(jitted(mine, mine[::-1], []), f(theirs, theirs[::-1], []))
+        assert_same(mine, theirs)
+
+
 def test_stores_beside_what_may_share_memory_are_refused():
     space = {"np": np}
     code = "def f(x, log):\n    log.append(1)\n    y = np.zeros_like(x)\n    y[:] = x"

@@ -13,9 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from npjit._runtime import Slot
+from npjit._runtime import Slot, copy_with_strides
 from npjit.api.jitted import Jitted
 from npjit.api.options import CaptureError, Options
 from npjit.core.graph import Block, Weight
@@ -87,7 +85,7 @@ class Program:
             return tuple(fresh(block, as_node(block, values[s])) for s in outputs)
 
         def by_numpy(*inputs: Any) -> tuple[Any, ...]:
-            kept = [_kept(x) if i in self.written else x for i, x in enumerate(inputs)]
+            kept = [copy_with_strides(x) if i in self.written else x for i, x in enumerate(inputs)]
             values = replay(self.operations, kept)
             return tuple(values[s] for s in outputs)
 
@@ -150,15 +148,6 @@ class _Run(Jitted):
 
 def _solid(weight: Weight) -> Weight:
     return Weight.ARRAY if weight is Weight.ARRAY else Weight.SCALAR
-
-
-def _kept(array: np.ndarray) -> np.ndarray:
-    """A copy with the same strides, which decide what a reshape of it shares."""
-    low, high = np.lib.array_utils.byte_bounds(array)
-    place = array.__array_interface__["data"][0] - low
-    made = np.ndarray(array.shape, array.dtype, bytearray(high - low), place, array.strides)
-    made[...] = array
-    return made
 
 
 def _input_slots(operations: Sequence[Any]) -> list[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from npjit import _runtime
 from npjit.api.escapes import delivering, settled
 from npjit.api.recorder import Recorder, Tape
 
@@ -25,7 +26,11 @@ def call_by_recording(
     names = tape.names
     with delivering(tape):
         named = {name: names.read(value) for name, value in kwargs.items()}
-        result = names.read(function)(*map(names.read, args), **named)
+        entered = tuple(map(names.read, args))
+        # what is written to one is read from the other
+        _runtime.values_in(tuple(names.overlapping()), True)
+        result = names.read(function)(*entered, **named)
+        del entered
         del named
         tape.recording.run()
         return settled(result)

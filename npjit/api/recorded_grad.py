@@ -7,7 +7,7 @@ compiled, and what the chunks have computed are values to it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +36,7 @@ def gradient_by_recording(gradient: Gradient, args: tuple[Any, ...], kwargs: dic
     names = tape.names
     numbers = positions(gradient.argnums, len(args))
     points = {i: Point(tape, i, args[i]) for i in dict.fromkeys(numbers)}
+    _entangle(tape, points.values(), [a for i, a in enumerate(args) if i not in points])
     entered = [points[i].enter() if i in points else names.read(a) for i, a in enumerate(args)]
     named = {k: names.read(v) for k, v in kwargs.items()}
     function = names.read(as_function(gradient.function))
@@ -49,6 +50,16 @@ def gradient_by_recording(gradient: Gradient, args: tuple[Any, ...], kwargs: dic
     if gradient.with_value:
         return result, gradients
     return (gradients, result[1]) if gradient.has_aux else gradients
+
+
+def _entangle(tape: Tape, points: Iterable[Point], others: Sequence[Any]) -> None:
+    """Refuse stores into arguments that share memory."""
+    read = [tape.names.read(x) for x in others]
+    leaves = [pair for p in points for pair in zip(p.leaves, p.arrays, strict=True)]
+    arrays = [pair for pair in leaves if isinstance(pair[0], np.ndarray)]
+    for pair in tape.names.overlapping(arrays):
+        tape.recording.entangle(*pair)
+    del read
 
 
 def as_function(value: Any) -> Any:

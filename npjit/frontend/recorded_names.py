@@ -14,11 +14,12 @@ from __future__ import annotations
 import builtins
 import dis
 import functools
+import itertools
 import math
 import sys
 import sysconfig
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -73,6 +74,13 @@ class Names:
             self._known[id(array)] = (array, self.recording.adopt(array, array))
         found: LazyArray = self._known[id(array)][1]
         return found
+
+    def overlapping(self, more: Sequence[tuple[Any, Any]] = ()) -> list[tuple[Any, Any]]:
+        """Pairs of lazy arrays, those known here and `more` (with their arrays), that may be over
+        the same memory."""
+        known = [*more, *(k for k in self._known.values() if type(k[0]) is np.ndarray)]
+        pairs = itertools.combinations(known, 2)
+        return [(x, y) for (a, x), (b, y) in pairs if np.may_share_memory(a, b)]
 
     def read(self, value: Any) -> Any:
         """What the function gets for a value that it loads."""
