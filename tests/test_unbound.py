@@ -83,6 +83,14 @@ def of_the_trip_before(x: Any, n: int) -> Any:
     return s
 
 
+def bound_in_inner_loops(x: Any, n: int) -> Any:
+    s = x[0]
+    for j in range(n):
+        for i in range(3 - n):
+            s += x[i] * j
+    return s * i
+
+
 def written(x: Any, n: int) -> Any:
     if x[1] > 0:
         u = np.zeros(5)
@@ -120,6 +128,7 @@ PROGRAMS = [
     found_and_left,
     found_or_else,
     of_the_trip_before,
+    bound_in_inner_loops,
     written,
     added_to,
     deleted,

@@ -9,7 +9,7 @@ read all the same. A flag goes with it, set where the name is bound, and each su
 
 Where the path is known while tracing the flag is a Python bool and nothing is left of it; else it
 becomes a check, whose failure lets Python raise its UnboundLocalError. The body of a `for` loop
-counts as run: a loop of no trips is a check of its own.
+that nothing is around counts as run: a loop of no trips is a check of its own there.
 """
 
 from __future__ import annotations
@@ -53,12 +53,21 @@ class _Reads(Bindings):
     unsure: dict[int, ast.Name] = field(default_factory=dict)
     # what is surely bound at each break out of the loop at hand
     breaks: list[Names] = field(default_factory=list)
+    # how many branches and loops are around
+    depth: int = 0
 
     def __post_init__(self) -> None:
         super().__init__(lambda s: True)
 
     def after(self, s: ast.stmt, known: Names) -> Known:
         """The names surely bound after one statement; its reads are looked at."""
+        self.depth += isinstance(s, ast.If | ast.For | ast.While)
+        try:
+            return self._after(s, known)
+        finally:
+            self.depth -= isinstance(s, ast.If | ast.For | ast.While)
+
+    def _after(self, s: ast.stmt, known: Names) -> Known:
         if isinstance(s, ast.For | ast.While):
             return self._loop(s, known)
         if isinstance(s, ast.Break):
@@ -72,11 +81,9 @@ class _Reads(Bindings):
         self.after(ast.Expr(s.iter if isinstance(s, ast.For) else s.test), known)
         known -= deleted([s])
         outer, self.breaks = self.breaks, []
-        given = (
-            bound([ast.Assign([s.target], ast.Constant(None))]) if isinstance(s, ast.For) else ()
-        )
-        end = self.block(s.body, known.union(given))
-        if isinstance(s, ast.While) or end is None:
+        given = _targets(s) if isinstance(s, ast.For) else NONE
+        end = self.block(s.body, known | given)
+        if isinstance(s, ast.While) or end is None or self.depth > 1:
             end = known
         end = self.block(s.orelse, end)
         for found in self.breaks:
