@@ -10,6 +10,7 @@ under tests/golden, or writes that file when updating:
 import difflib
 import functools
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,10 @@ GOLDEN = ROOT / "tests" / "golden"
 
 # A second run compiles nothing; a fresh clone compiles everything.
 os.environ.setdefault("NPJIT_CACHE_DIR", str(ROOT / "build" / "test-cache"))
+
+# A shell's background job ignores interrupts; some tests send themselves one.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("npjit", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("npjit")
