@@ -275,8 +275,8 @@ cdef class Recording:
         return result
 
     cdef int _decide(self) except -1:
-        """Find out, now that memory is there, whether values share it with operands: with those that
-        lie in a caller's, others may lie in another order than NumPy's."""
+        """Find out, now that memory is there, whether values share it with operands: with those
+        that lie in a caller's, others may lie in another order than NumPy's."""
         cdef LazyArray x, base
         for x, base, made in self._unsure:
             if base._home is None:

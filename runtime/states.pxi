@@ -58,7 +58,8 @@ cdef class Operation:
     """One recorded operation, a call with Slots in place of values, and what it gives: `results`
     are the leaves, `build` puts them together (None: the only one is the result), `writes` the
     slots of values that it changes, `checked` whether it may raise when it runs. An input has no
-    function; its only argument is whether it lies in memory as NumPy's array does. `key`: what tells it from others, types aside.
+    function; its only argument is whether it lies in memory as NumPy's array does. `key`: what
+    tells it from others, types aside.
     """
 
     cdef readonly object function, key
