@@ -34,6 +34,8 @@ cdef class Recording:
            that the inputs are the values of
            outside(error, function, args, kwargs) -> the result of what is not recorded
            protect(array): the array's memory is about to be changed, or known to others
+           changed(pending): memory of the caller's has been changed by another name, `pending`:
+           while operations wait that read it
            refuse(what): raises: a value that depends on what is differentiated leaves the recording
     start  the State to begin in, kept by whoever records the same function again
     """
@@ -50,6 +52,10 @@ cdef class Recording:
     cdef int _operations
     cdef object _first
     cdef bint _checked
+    # the caller's arrays by their identity, with copies of what has been read from them
+    cdef dict _watched
+    # those that waiting operations read
+    cdef set _read
     # values that may share memory with an operand
     cdef list _unsure
     # pairs of which nobody can tell whether NumPy's share memory: none is written beside the other
@@ -58,6 +64,7 @@ cdef class Recording:
     def __init__(self, host, State start not None):
         self.host = host
         self.start = start
+        self._watched = {}
         self._unsure = []
         self._entangled = []
         self._reset()
@@ -68,6 +75,7 @@ cdef class Recording:
         self._alive.clear()
         self.inputs = []
         self._bases = []
+        self._read = set()
         self._operations = 0
         self._first = None
         self._checked = False
@@ -129,10 +137,27 @@ cdef class Recording:
             self._checked = True  # read now: others may change it before the next operation
             x._value = copy_with_strides(x._home)
             x._version = self._next_version()
+        elif x._home is not None:
+            self._watch(x._home)
         self._input(x._value, x._type.ordered or x._home is not None)
         self._bases.append(x)
         self._place(x)
         return 0
+
+    cdef int _watch(self, object home) except -1:
+        """Remember what is read from an array of the caller's: other names may lead to it."""
+        found = self._watched.get(id(home))
+        if found is None or not same_bits(*found):
+            if found is not None:
+                self.host.changed(False)
+            self._watched[id(home)] = home, home.copy(order="K")
+        self._read.add(id(home))
+        return 0
+
+    def require_unchanged(self) -> None:
+        """Tell the host when an array that has been read does not hold that any more."""
+        if not all(same_bits(*found) for found in self._watched.values()):
+            self.host.changed(False)
 
     cdef int _input(self, object value, bint placed=True) except -1:
         """Go on to the state behind an input; `placed`: it lies in memory as NumPy's array does."""
@@ -392,6 +417,7 @@ cdef class Recording:
             x._version = self._next_version()
             if x._dirty and x._home is not None:
                 self.host.protect(x._home)
+                self._watched.pop(id(x._home), None)
                 x._home[...] = value
                 x._value = x._home  # in its own memory order
             x._dirty = False
@@ -399,6 +425,8 @@ cdef class Recording:
     def pending(self) -> tuple:
         """State, inputs and the values they came from, and the values that are still unknown: for a
         host that runs them together with more. The recording goes on at its start."""
+        if not all(same_bits(*self._watched[key]) for key in self._read if key in self._watched):
+            self.host.changed(True)
         cdef LazyArray x
         cdef size_t slot
         wanted = []

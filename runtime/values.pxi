@@ -17,6 +17,14 @@ def copy_with_strides(array: object) -> object:
     return made
 
 
+def same_bits(array: object, kept: object) -> bool:
+    """Whether two arrays of one shape and dtype hold the same, NaNs and signs of zeros included."""
+    if array.itemsize in (1, 2, 4, 8):
+        whole = f"u{array.itemsize}"
+        return bool((array.view(whole) == kept.view(whole)).all())
+    return array.tobytes() == kept.tobytes()
+
+
 cdef object value_of(LazyArray x, bint shared):
     """What x stands for now; `shared`: in memory that others may know and change from here on."""
     cdef LazyArray base = base_of(x)
@@ -32,6 +40,7 @@ cdef object value_of(LazyArray x, bint shared):
             if base._home is None:
                 base._home = value
             recording.host.protect(base._home)
+            recording._watched.pop(id(base._home), None)
             base._shared = True
         if base._home is not None:
             value = base._home

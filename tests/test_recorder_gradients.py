@@ -413,3 +413,16 @@ def test_a_flattened_copy_of_an_argument_is_written():
     value, found = npjit.value_and_grad(f)(x.copy(order="F"), [])
     assert value == f(x.copy(order="F"), [])
     assert np.array_equal(found, want)
+
+
+def written_by_another_name(x, held):
+    y = np.sin(x)
+    LOG.append(float(y[0]) > 2)  # the sine has run
+    held[0][0] = 100.0
+    return y.sum()
+
+
+def test_gradients_of_what_another_name_has_written():
+    x = np.arange(4.0)
+    with pytest.raises(npjit.CaptureError, match="changed by another name"):
+        npjit.grad(written_by_another_name)(x, [x])

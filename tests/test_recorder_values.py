@@ -354,3 +354,24 @@ def test_stores_beside_what_may_share_memory_are_refused():
         pytest.raises(npjit.CaptureError, match="may share memory"),
     ):
         jitted(M.copy().T, [])
+
+
+def written_by_another_name_in_between(x, held):
+    y = x * 2
+    held[0][0] = 100.0
+    return y
+
+
+def written_by_another_name_before(x, held):
+    held[0][0] = 100.0
+    return x * 2
+
+
+def test_an_argument_that_another_name_writes():
+    recorder = Recorder(Options())
+    x = np.array([1.0, np.nan, -0.0])
+    with pytest.raises(npjit.CaptureError, match="changed by another name"):
+        call_by_recording(recorder, "f", written_by_another_name_in_between, (x, [x]), {})
+    x = np.array([1.0, np.nan, -0.0])
+    got = call_by_recording(recorder, "f", written_by_another_name_before, (x, [x]), {})
+    assert_same(got, np.array([200.0, np.nan, -0.0]))

@@ -177,6 +177,15 @@ class Tape:
                     kept = array.copy(order="K") if kept is None else kept
                     chunk.inputs[i] = kept
 
+    def changed(self, pending: bool) -> None:
+        """CaptureError where recorded operations would read what another name has put there."""
+        if pending or self.keeps:
+            raise CaptureError(
+                f"{self.label} cannot be run: {where_in_users_code()}: before this line, an array "
+                "that it works on was changed by another name (a list's item, an attribute); use "
+                "one name"
+            )
+
     def require_taken(self, value: Any) -> None:
         """CaptureError for an array that compiled code does not take."""
         if isinstance(value, np.ndarray) and _runtime.describe_array(value) is None:
