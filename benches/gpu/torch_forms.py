@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import torch
 
+from benches.cpu.torch_forms import normal_cdf, sin2_cos2
+
 ROOT = 0.7978845608
 
 
@@ -16,21 +18,8 @@ def saxpy(x, y):
     return 2.5 * x + y
 
 
-def sin2_cos2(x):
-    return torch.sin(x) ** 2 + torch.cos(x) ** 2
-
-
 def gelu(x):
     return 0.5 * x * (1 + torch.tanh(ROOT * (x + 0.044715 * x * x * x)))
-
-
-def normal_cdf(d):
-    k = 1.0 / (1.0 + 0.2316419 * d.abs())
-    series = k * (
-        0.31938153 + k * (-0.356563782 + k * (1.781477937 + k * (-1.821255978 + k * 1.330274429)))
-    )
-    upper = 0.3989422804014327 * torch.exp(-0.5 * d * d) * series
-    return torch.where(d > 0, 1.0 - upper, upper)
 
 
 def black_scholes(spot, strike, years, rate, volatility):

@@ -9,17 +9,19 @@ A last vector that is not full does some lanes twice and leaves them out of its 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from npjit.codegen.cpp_columns import ColumnsPrinter
 from npjit.codegen.cpp_kernel import width
 from npjit.schedule.kernel import Store
 
 
-class NearPrinter(ColumnsPrinter):
+class NearPrinter(ColumnsPrinter, ABC):
     """Forms decide when such strips pay."""
 
+    @abstractmethod
     def when_near(self) -> str:
         """The condition for strips of a few vectors; empty for never."""
-        raise NotImplementedError
 
     def near_functions(self) -> None:
         if not self.when_near():

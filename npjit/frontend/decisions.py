@@ -11,12 +11,10 @@ from typing import Any
 
 from npjit.core.graph import TensorType
 from npjit.frontend.branches import Raised, scalar_condition, trace_branches
-from npjit.frontend.values import UNDEFINED, NotStaged, truth_of
+from npjit.frontend.values import NOT_BOUND, UNDEFINED, NotStaged, truth_of
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
 from npjit.ops.tracer import Tracer, where_called
-
-_NOT_BOUND = "a local variable is used before it is bound"
 
 
 class Decisions:
@@ -99,7 +97,7 @@ class Decisions:
     def bound(self, value: Any) -> Any:
         """The value of a name that is only given another name."""
         if value is UNDEFINED:
-            self.raise_(lambda: UnboundLocalError(_NOT_BOUND))
+            self.raise_(lambda: UnboundLocalError(NOT_BOUND))
         return value
 
     def given(self, value: Any, flag: Any) -> Any:
@@ -108,7 +106,7 @@ class Decisions:
             node = scalar_condition(self.block, flag)
             self.block.add(kinds.CHECK, (node,), "UnboundLocalError", node.type)
         elif not flag:
-            self.raise_(lambda: UnboundLocalError(_NOT_BOUND))
+            self.raise_(lambda: UnboundLocalError(NOT_BOUND))
         return value
 
     def raise_(self, error: Callable[[], Any]) -> None:

@@ -54,7 +54,7 @@ class Bindings:
         if isinstance(s, ast.Assign | ast.AugAssign | ast.AnnAssign):
             targets: list[ast.expr] = [*s.targets] if isinstance(s, ast.Assign) else [s.target]
             targets += [s.value.target] if isinstance(s.value, ast.NamedExpr) else []
-            return known | bound([ast.Assign(targets, ast.Constant(None))]) | _surely_read(s)
+            return known | bound(targets) | _surely_read(s)
         if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             return known | {s.name}
         if isinstance(s, ast.Import | ast.ImportFrom):
@@ -63,7 +63,7 @@ class Bindings:
 
     def _with(self, s: ast.With | ast.AsyncWith, known: Names) -> Known:
         targets = [i.optional_vars for i in s.items if i.optional_vars is not None]
-        known |= bound([ast.Assign(targets, ast.Constant(None))])
+        known |= bound(targets)
         if isinstance(s, ast.With) and self.lets_through(s):
             return self.block(s.body, known)
         return known - deleted(s.body)

@@ -8,13 +8,16 @@ back.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 Names = frozenset[str]
 NONE: Names = frozenset()
 
 
-def bound(nodes: list[ast.stmt]) -> Names:
-    """Names that the statements bind (their own nested functions' insides left out)."""
+def bound(nodes: Sequence[ast.AST]) -> Names:
+    """Names that statements, or targets of one, bind; what nested functions bind inside is left
+    out.
+    """
     found: set[str] = set()
     stack: list[ast.AST] = list(nodes)
     while stack:
@@ -53,7 +56,7 @@ def reads(node: ast.AST | None) -> Names:
         if isinstance(n, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
             # the first iterable is evaluated outside
             stack.append(n.generators[0].iter)
-            targets = bound([ast.Assign([g.target for g in n.generators], ast.Constant(None))])
+            targets = bound([g.target for g in n.generators])
             hidden = targets - reads(n.generators[0].iter)
         elif isinstance(n, ast.Lambda):
             args = n.args
@@ -111,7 +114,7 @@ def live_at_head(s: ast.For | ast.AsyncFor | ast.While, out: Names) -> Names:
     while True:
         trip = live_in(s.body, head)
         if not isinstance(s, ast.While):
-            trip -= bound([ast.Assign([s.target], ast.Constant(None))])
+            trip -= bound([s.target])
         grown = head | trip
         if grown == head:
             return head
@@ -121,7 +124,7 @@ def live_at_head(s: ast.For | ast.AsyncFor | ast.While, out: Names) -> Names:
 def _certain(s: ast.Assign | ast.AnnAssign | ast.AugAssign) -> Names:
     """Names that an assignment surely binds anew."""
     if isinstance(s, ast.Assign):
-        return bound([ast.Assign(s.targets, ast.Constant(None))])
+        return bound(s.targets)
     if isinstance(s, ast.AnnAssign) and s.value is not None and isinstance(s.target, ast.Name):
         return frozenset([s.target.id])
     return NONE

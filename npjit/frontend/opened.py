@@ -129,4 +129,4 @@ def _named(e: ast.expr, scope: dict[str, Any]) -> Any:
 
 
 def _targets(target: ast.expr | None) -> Names:
-    return bound([ast.Assign([target], ast.Constant(None))]) if target is not None else NONE
+    return bound([target]) if target is not None else NONE

@@ -104,7 +104,7 @@ class Pieces(ast.NodeTransformer):
         first, *others = node.generators
         first.iter = self.visit(first.iter)
         targets: list[ast.expr] = [g.target for g in node.generators]
-        names = bound([ast.Assign(targets, ast.Constant(None))])
+        names = bound(targets)
         inner = Pieces(self.cutter, self.known | names, self.items | names)
         first.ifs = [inner.visit(e) for e in first.ifs]
         for g in others:

@@ -233,7 +233,7 @@ class _Stager:
         stops = tuple(getattr(s, "stops", ()))
         assigned = bound(s.body)
         if isinstance(s, ast.For):
-            assigned |= bound([ast.Assign([s.target], ast.Constant(None))])
+            assigned |= bound([s.target])
         state = tuple(sorted(assigned & (head | after)))
         stopping = ast.Constant(tuple(state.index(f) for f in stops))
         if isinstance(s, ast.For):

@@ -81,7 +81,7 @@ class _Reads(Bindings):
         self.after(ast.Expr(s.iter if isinstance(s, ast.For) else s.test), known)
         known -= deleted([s])
         outer, self.breaks = self.breaks, []
-        given = _targets(s) if isinstance(s, ast.For) else NONE
+        given = bound([s.target]) if isinstance(s, ast.For) else NONE
         end = self.block(s.body, known | given)
         if isinstance(s, ast.While) or end is None or self.depth > 1:
             end = known
@@ -90,10 +90,6 @@ class _Reads(Bindings):
             end = found if end is None else end & found
         self.breaks = outer
         return end
-
-
-def _targets(s: ast.For) -> Names:
-    return bound([ast.Assign([s.target], ast.Constant(None))])
 
 
 def _own_reads(s: ast.stmt) -> list[ast.Name]:
@@ -148,14 +144,14 @@ class _Flags(ast.NodeTransformer):
     def _given(self, s: ast.stmt) -> Names:
         """The flagged names that the statement itself binds."""
         if isinstance(s, ast.For):
-            return self.names & _targets(s)
+            return self.names & bound([s.target])
         if isinstance(s, ast.If | ast.While | ast.Try | ast.Delete):
             return NONE
         if isinstance(s, ast.AnnAssign) and s.value is None:
             return NONE
         if isinstance(s, ast.With):
             targets = [i.optional_vars for i in s.items if i.optional_vars is not None]
-            return self.names & bound([ast.Assign(targets, ast.Constant(None))])
+            return self.names & bound(targets)
         if isinstance(s, ast.FunctionDef | ast.ClassDef):
             return self.names & {s.name}
         return self.names & bound([s])

@@ -24,6 +24,9 @@ class NotStaged(Exception):
     """A loop or branch that cannot become one node; it is unrolled where that is possible."""
 
 
+NOT_BOUND = "a local variable is used before it is bound"
+
+
 class Undefined:
     """The value of a name that is not bound yet. Using it is Python's UnboundLocalError."""
 
@@ -31,7 +34,7 @@ class Undefined:
         return "<unbound>"
 
     def _unbound(self, *args: Any, **kwargs: Any) -> Any:
-        raise UnboundLocalError("a local variable is used before it is bound")
+        raise UnboundLocalError(NOT_BOUND)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

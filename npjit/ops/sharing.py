@@ -10,6 +10,7 @@ both arrays may still be read; a write to either while the other is alive ends t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from weakref import ref
 
 from npjit.core.assume import Assumptions, Unknown
@@ -125,47 +126,33 @@ def is_followed(cell: Cell) -> bool:
     return True
 
 
-def family_of(cell: Cell) -> set[Cell]:
-    """All storage that may have memory in common with this one."""
-    found: set[Cell] = set()
-    pending = [root_of(cell)]
-    while pending:
-        one = pending.pop()
-        if one in found:
-            continue
-        found.add(one)
-        alive = (child() for child in one.children)
-        pending += [root_of(c) for c in (*one.parents, *alive) if c is not None]
-    return found
-
-
-def ancestors_of(cell: Cell) -> set[Cell]:
-    """The storage that this one may be a part of, itself included."""
+def _reached(cell: Cell, onwards: Callable[[Cell], Iterable[Cell | None]]) -> set[Cell]:
+    """All storage that steps from a cell lead to, itself included."""
     found: set[Cell] = set()
     pending = [root_of(cell)]
     while pending:
         one = pending.pop()
         if one not in found:
             found.add(one)
-            pending += [root_of(c) for c in one.parents]
+            pending += [root_of(c) for c in onwards(one) if c is not None]
     return found
+
+
+def family_of(cell: Cell) -> set[Cell]:
+    """All storage that may have memory in common with this one."""
+    return _reached(cell, lambda c: (*c.parents, *(child() for child in c.children)))
+
+
+def ancestors_of(cell: Cell) -> set[Cell]:
+    """The storage that this one may be a part of, itself included."""
+    return _reached(cell, lambda c: c.parents)
 
 
 def nearest_ancestors(cell: Cell, level: int) -> list[Cell]:
     """Of the storage that this one may be a part of, the closest that is not made deeper than
     `level`; the rest are ancestors of these."""
-    found: list[Cell] = []
-    seen: set[Cell] = set()
-    pending = [root_of(cell)]
-    while pending:
-        one = pending.pop()
-        if one not in seen:
-            seen.add(one)
-            if one.level <= level:
-                found.append(one)
-            else:
-                pending += [root_of(c) for c in one.parents]
-    return found
+    reached = _reached(cell, lambda c: c.parents if c.level > level else ())
+    return [c for c in reached if c.level <= level]
 
 
 def share_reshaped(array: Tracer, shape: Shape) -> Tracer:
