@@ -374,7 +374,8 @@ cdef class Recording:
             x = self._at(slot)
             x._dirty = True
             x._depends = x._depends or depends
-            self._checked = self._checked or x._shared
+            # where others look without a recording
+            self._checked = self._checked or x._home is not None
         self._checked = self._checked or operation.checked
         if self._operations == 0:
             self._first = function

@@ -426,3 +426,17 @@ def test_gradients_of_what_another_name_has_written():
     x = np.arange(4.0)
     with pytest.raises(npjit.CaptureError, match="changed by another name"):
         npjit.grad(written_by_another_name)(x, [x])
+
+
+def read_by_another_name(x, held):
+    y = x * x
+    held[1][:] = [float(h) for h in held[0]]
+    x[1:] *= 2
+    LOG.append(float(held[0].sum()))
+    return y.sum()
+
+
+def test_effects_see_stores_through_other_names():
+    x, seen = np.arange(4.0), np.zeros(4)
+    assert_same(npjit.grad(read_by_another_name)(x, [x, seen]), 2 * np.arange(4.0))
+    assert LOG.pop() == 12.0

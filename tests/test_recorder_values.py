@@ -375,3 +375,27 @@ def test_an_argument_that_another_name_writes():
     x = np.array([1.0, np.nan, -0.0])
     got = call_by_recording(recorder, "f", written_by_another_name_before, (x, [x]), {})
     assert_same(got, np.array([200.0, np.nan, -0.0]))
+
+
+OVERLAPPED = np.arange(5.0)
+PART = OVERLAPPED[1:]
+
+
+def read_by_another_name(x, held):
+    x[0] = 50.0
+    return held[0].sum(), x * 2
+
+
+def read_through_a_global(x, held):
+    before = PART.sum()
+    x[1] = 50.0
+    return before, PART.sum(), held[0][1] * 2
+
+
+@pytest.mark.parametrize("f", [read_by_another_name, read_through_a_global])
+def test_stores_are_seen_by_other_names(f):
+    OVERLAPPED[:] = np.arange(5.0)
+    want = f(OVERLAPPED, [OVERLAPPED])
+    OVERLAPPED[:] = np.arange(5.0)
+    recorder = Recorder(Options())
+    assert_same(call_by_recording(recorder, "f", f, (OVERLAPPED, [OVERLAPPED]), {}), want)
