@@ -31,6 +31,7 @@ from npjit.frontend.capture import Capture
 from npjit.frontend.outside import Outside
 from npjit.frontend.policy import Policy
 from npjit.frontend.recorded_names import Names, is_users
+from npjit.frontend.values import is_array
 from npjit.ops import build
 from npjit.ops.errors import NotCaptured, name_of, pop_trace, push_trace
 from npjit.ops.memory_order import is_c_ordered
@@ -239,7 +240,7 @@ class Tracing:
     def _enter(self, operation: Operation, value: Any) -> None:
         number = len(self.values)
         traced = self.outside.read(value, ("arg", number))
-        if type(traced) is Tracer and traced.weight is Weight.ARRAY:
+        if is_array(traced):
             # in storage of its own, as in programs that write it
             (traced,) = entered(self.capture.block, [traced], [0])
             self.homes[root_of(traced.cell)] = number
@@ -254,7 +255,7 @@ class Tracing:
         nodes = self.capture.block.nodes
         start = len(nodes)
         operands = placed((args, kwargs), self.values)
-        touched = [root_of(t.cell) for t in leaves_of(list(_flat(operands))) if _is_array(t)]
+        touched = [root_of(t.cell) for t in leaves_of(list(_flat(operands))) if is_array(t)]
         before = [cell.node for cell in touched]
         push_trace(self.capture)
         try:
@@ -299,7 +300,7 @@ class Tracing:
         elif leaf.weight is Weight.ARRAY:
             cell = root_of(leaf.cell)
             family = family_of(cell)
-            known = [root_of(t.cell) for t in operands if _is_array(t)]
+            known = [root_of(t.cell) for t in operands if is_array(t)]
             related = [c for c in known if c in family]
             if cell in self.homes:
                 kind, slot = "viewed" if is_followed(leaf.cell) else "unsure", self.homes[cell]
@@ -319,10 +320,6 @@ def _turned(array: Tracer) -> Node:
     """A value whose memory order is not known."""
     order = tuple(reversed(range(array.ndim)))
     return build.view(array.block, array.node, views.transpose(array.raw_shape, order))
-
-
-def _is_array(value: Any) -> bool:
-    return type(value) is Tracer and value.weight is Weight.ARRAY
 
 
 def _flat(tree: Any) -> Any:

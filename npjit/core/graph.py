@@ -341,6 +341,14 @@ def nested_graphs(n: Node) -> list[Graph]:
     return [graph for _, graph in named_graphs(n.params)]
 
 
+def every_node(graph: Graph) -> Iterator[Node]:
+    """The nodes of a graph, those of nested graphs behind their loop or branch."""
+    for n in graph.nodes:
+        yield n
+        for inner in nested_graphs(n):
+            yield from every_node(inner)
+
+
 def may_stop(n: Node) -> bool:
     """Whether a check can fail here, or a row raise, so that the node stays though nobody uses its
     value."""

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from npjit.core.assume import Assumptions
 from npjit.core.control import Loop
-from npjit.core.graph import Graph, Node, nested_graphs
+from npjit.core.graph import Graph, Node, every_node, nested_graphs
 from npjit.core.op import CONTROL, Bind, Kind
 from npjit.core.size import Expr, Fn, Size, Var, atoms, linear
 from npjit.core.view import Along, At, View, identity
@@ -35,7 +35,7 @@ def is_apart(loop: Loop, known: Assumptions) -> bool:
     few = isinstance(loop.trips, int) and loop.trips < _FEWEST
     if few or loop.stops or not loop.written:
         return False
-    if any(n.op.kind in _ALONE or n.op.raises for n in _every_node(loop.body)):
+    if any(n.op.kind in _ALONE or n.op.raises for n in every_node(loop.body)):
         return False
     inner = set(_variables(loop.body))
     inside = known.copy()
@@ -46,16 +46,9 @@ def is_apart(loop: Loop, known: Assumptions) -> bool:
     )
 
 
-def _every_node(graph: Graph) -> Iterator[Node]:
-    for n in graph.nodes:
-        yield n
-        for g in nested_graphs(n):
-            yield from _every_node(g)
-
-
 def _variables(graph: Graph) -> Iterator[Var]:
     """What changes within a trip: indices of loops in it, and computed sizes."""
-    for n in _every_node(graph):
+    for n in every_node(graph):
         if isinstance(n.params, Loop):
             yield n.params.index
         elif isinstance(n.params, Bind):

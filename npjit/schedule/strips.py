@@ -20,11 +20,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from npjit.core.control import Loop
-from npjit.core.graph import Block, Graph, Node, rebuild
+from npjit.core.graph import Block, Graph, Node, every_node, rebuild
 from npjit.core.op import CONTROL, Kind, Op
 from npjit.core.size import Expr, Var, floordiv, smin
 from npjit.schedule.narrow import Narrow
-from npjit.schedule.through import Refused, Through, every_node, explicit
+from npjit.schedule.through import Refused, Through, explicit
 
 _RESULT = Op("result", Kind.RESULT, lambda n, results: results[n.params])
 

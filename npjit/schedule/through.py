@@ -8,15 +8,15 @@ and each storage that has the axis, or `Refused`:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from npjit.core.control import Cond, Loop
-from npjit.core.graph import Block, Graph, Node, nested_graphs, rebuild
-from npjit.core.op import CONTROL, Kind, Op
+from npjit.core.graph import Block, Graph, Node, every_node, nested_graphs, rebuild
+from npjit.core.op import Kind, Op
 from npjit.core.size import Size, atoms, bounds, floordiv, product, smax
 from npjit.core.view import Along, At, Entry, View, identity
 
@@ -79,15 +79,6 @@ def _storage(graph: Graph, outer: Mapping[Node, Node]) -> dict[Node, Node]:
             cond = n.args[0]
             base[n] = base[cond.args[1 + cond.params.written[n.params]]]
     return base
-
-
-def every_node(graph: Graph) -> Iterator[Node]:
-    """The nodes of a graph, those of nested graphs behind their loop or branch."""
-    for n in graph.nodes:
-        yield n
-        if n.op.kind in CONTROL:
-            for g in nested_graphs(n):
-                yield from every_node(g)
 
 
 @dataclass
