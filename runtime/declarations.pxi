@@ -144,7 +144,7 @@ cdef extern from "cublas.h" namespace "npjit":
 cdef extern from "tape.h" namespace "npjit":
     cdef cppclass Launch:
         void* function
-        unsigned grid_x, grid_y, block
+        unsigned grid_x, grid_y, block, shared
         PyObject* label
     cdef cppclass Work:
         Launch launch
@@ -202,6 +202,7 @@ cdef extern from "device_plan.h" namespace "npjit":
         PyObject* counters
         cbool keeps
         unordered_map[string, Instance*] instances
+        Instance* last
     void drop_kept(Instance& instance)
 
 

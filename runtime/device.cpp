@@ -9,6 +9,8 @@ namespace {
 constexpr const char* stream_signature = "intptr_t (void)";
 
 PyTypeObject* device_type = nullptr;
+// whether its arrays say that they are in C order, which costs less than making a tuple of strides
+bool tells_c_order = false;
 PyObject* stream_callable = nullptr;
 Py_intptr_t (*stream_function)() = nullptr;
 
@@ -18,6 +20,7 @@ struct Names {
   PyObject* device_id = PyUnicode_InternFromString("device_id");
   PyObject* shape = PyUnicode_InternFromString("shape");
   PyObject* strides = PyUnicode_InternFromString("strides");
+  PyObject* c_contiguous = PyUnicode_InternFromString("_c_contiguous");
   PyObject* dtype = PyUnicode_InternFromString("dtype");
 };
 
@@ -70,12 +73,31 @@ bool see_place(PyObject* object, SeenArray& seen) {
   return PyErr_Occurred() == nullptr;
 }
 
+bool is_c_contiguous(PyObject* object) {
+  PyObject* answer = tells_c_order ? PyObject_GetAttr(object, names().c_contiguous) : nullptr;
+  const bool found = answer == Py_True;
+  Py_XDECREF(answer);
+  return found;
+}
+
+bool see_strides(PyObject* object, SeenArray& seen) {
+  if (!is_c_contiguous(object)) {
+    return integers_attribute(object, names().strides, seen.strides) == seen.ndim;
+  }
+  Py_ssize_t stride = seen.itemsize;
+  for (int axis = seen.ndim - 1; axis >= 0; --axis) {
+    seen.strides[axis] = stride;
+    stride *= seen.extents[axis];
+  }
+  return true;
+}
+
 bool see(PyObject* object, SeenArray& seen) {
   if (!see_dtype(object, seen) || !see_place(object, seen)) {
     return false;
   }
   seen.ndim = integers_attribute(object, names().shape, seen.extents);
-  if (seen.ndim < 0 || integers_attribute(object, names().strides, seen.strides) != seen.ndim) {
+  if (seen.ndim < 0 || !see_strides(object, seen)) {
     return false;
   }
   for (int axis = 0; axis < seen.ndim; ++axis) {
@@ -94,6 +116,7 @@ void set_device_interface(PyObject* type, PyObject* stream) {
   Py_XDECREF(reinterpret_cast<PyObject*>(device_type));
   Py_XDECREF(stream_callable);
   device_type = reinterpret_cast<PyTypeObject*>(type);
+  tells_c_order = PyObject_HasAttr(type, names().c_contiguous) == 1;
   stream_callable = stream;
   stream_function =
       PyCapsule_IsValid(stream, stream_signature) != 0

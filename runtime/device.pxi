@@ -6,8 +6,9 @@ _MOST_INSTANCES = 512
 
 def set_device_interface(type array_type, stream: object) -> None:
     """From now on arrays of exactly this type are device arrays, read by their attributes
-    `data.ptr`, `data.device_id`, `shape`, `strides` and `dtype`; `stream` gives the current
-    stream's handle: a capsule of a C function "intptr_t (void)", or a callable."""
+    `data.ptr`, `data.device_id`, `shape`, `strides` (or a true `_c_contiguous`) and `dtype`;
+    `stream` gives the current stream's handle: a capsule of a C function "intptr_t (void)", or a
+    callable."""
     register_device(<PyObject*>array_type, <PyObject*>stream)
 
 
@@ -65,9 +66,10 @@ cdef class Tape:
 
     words      all parameters, one after the other
     patches    (word, base, offset), by their words: what differs from call to call
-    steps      ("launch", function, grid x, grid y, block, first word, words, label)
+    steps      ("launch", function, grid x, grid y, block, shared bytes, first word, words, label)
                ("product", numbers, first word, words, label): numbers as cublas.h has them
-               ("require", flag), flag being (base, offset) of a bool: stop unless it is true
+               ("require", flag, bodies), flag being (base, offset) of a bool: stop unless it is
+               true; the one body, if any, starts before that is known
                ("repeat", flag, tapes, stops, times): the tapes by turns
                ("loop", flag, (test, body), stops), ("branch", flag, (then, other))
                a callable that is called with the bases and returns False to stop
@@ -95,7 +97,7 @@ cdef class Tape:
         cdef Work work
         kind, what, *grid, first, words, label = step
         if kind == "launch":
-            work.launch.grid_x, work.launch.grid_y, work.launch.block = grid
+            work.launch.grid_x, work.launch.grid_y, work.launch.block, work.launch.shared = grid
             work.launch.function = <void*><size_t>what
         else:
             work.product = _product(what)
@@ -206,6 +208,7 @@ cdef class DevicePlan:
         if len(self._instances) >= _MOST_INSTANCES:
             self._parts.instances.clear()
             self._instances.clear()
+        self._parts.last = NULL
         self._instances[key] = instance
         self._parts.instances[key] = &instance._instance
 

@@ -66,10 +66,13 @@ struct DevicePlan {
   bool keeps = false;  // results that nobody holds any more, and the memory, are used again
 
   std::unordered_map<std::string, Instance*> instances;
+  // the one that was found last, and for which words
+  Instance* last = nullptr;
+  std::vector<npjit_int64> last_words;
 };
 
 // Null: none is known for these words.
-Instance* find_instance(const DevicePlan& plan, const npjit_int64* words);
+Instance* find_instance(DevicePlan& plan, const npjit_int64* words);
 // Has Python add the instance of these words; null with an exception set.
 Instance* prepare_instance(const DevicePlan& plan, PyObject* inputs, const npjit_int64* words);
 

@@ -24,7 +24,11 @@ const char* const driver_function_names[driver_function_count] = {
     "cuGraphExecChildGraphNodeSetParams",
     "cuMemHostAlloc",
     "cuMemcpyDtoHAsync_v2",
-    "cuStreamSynchronize"};
+    "cuStreamSynchronize",
+    "cuEventCreate",
+    "cuEventRecord",
+    "cuStreamWaitEvent",
+    "cuFuncSetAttribute"};
 
 namespace {
 

@@ -43,9 +43,13 @@ struct Driver {
   int (*allocate_host)(void** memory, std::size_t bytes, unsigned flags);
   int (*copy_to_host)(void* to, unsigned long long from, std::size_t bytes, void* stream);
   int (*wait)(void* stream);
+  int (*create_event)(void** event, unsigned flags);
+  int (*record_event)(void* event, void* stream);
+  int (*wait_for_event)(void* stream, void* event, unsigned flags);
+  int (*change_function)(void* function, int attribute, int value);
 };
 
-constexpr int driver_function_count = 18;
+constexpr int driver_function_count = 22;
 // Their names in libcuda.so.1, in the order of the members.
 extern const char* const driver_function_names[driver_function_count];
 

@@ -1,32 +1,19 @@
 #include "launch_graph.h"
 
 #include <algorithm>
-#include <map>
+
+#include "streams.h"
 
 namespace npjit {
 namespace {
 
 // work is recorded beside everything else that threads do
-constexpr unsigned beside_others = 1;
 constexpr int relaxed = 2;
 
 KernelNode kernel_of(Tape& tape, const Work& work) {
   const Launch& launch = work.launch;
-  return {launch.function,       launch.grid_x, launch.grid_y, 1,      launch.block, 1, 1, 0,
-          tape.parameters(work), nullptr,       nullptr,       nullptr};
-}
-
-// The current GPU's stream for recording.
-int recording_stream(const Driver& driver, void** stream) {
-  static std::map<int, void*> made;
-  int device = 0;
-  int error = driver.current_device(&device);
-  void*& known = made[device];
-  if (error == 0 && known == nullptr) {
-    error = driver.create_stream(&known, beside_others);
-  }
-  *stream = known;
-  return error;
+  return {launch.function, launch.grid_x,         launch.grid_y, 1,       launch.block, 1, 1,
+          launch.shared,   tape.parameters(work), nullptr,       nullptr, nullptr};
 }
 
 // The graph of what cuBLAS starts for a product that is to run on `stream`.

@@ -5,6 +5,7 @@
 
 #include "driver.h"
 #include "launch_graph.h"
+#include "streams.h"
 
 namespace npjit {
 namespace {
@@ -40,8 +41,8 @@ Ran start(const Run& call, Tape& tape, const Work& work) {
                       : raise_error("cuBLAS's status " + std::to_string(error), launch.label);
   }
   const int error =
-      call.driver.launch(launch.function, launch.grid_x, launch.grid_y, 1, launch.block, 1, 1, 0,
-                         call.stream, tape.parameters(work), nullptr);
+      call.driver.launch(launch.function, launch.grid_x, launch.grid_y, 1, launch.block, 1, 1,
+                         launch.shared, call.stream, tape.parameters(work), nullptr);
   return error == 0 ? Ran::done : raise_error(driver_error(error), launch.label);
 }
 
@@ -96,25 +97,41 @@ unsigned char* landing(const Driver& driver) {
   return static_cast<unsigned char*>(made);
 }
 
-// The bool's value when all work before is done; -1 with an exception set.
-int read(const Run& call, const Flag& flag) {
-  unsigned char* value = landing(call.driver);
-  int error = value == nullptr;
-  if (error == 0) {
+// A bool on its way to the host, behind the work of a stream.
+struct Reading {
+  unsigned char* value = nullptr;
+  void* stream = nullptr;
+  int error = 0;
+};
+
+Reading start_reading(const Run& call, const Flag& flag, void* stream) {
+  Reading reading{landing(call.driver), stream, 0};
+  reading.error = reading.value == nullptr;
+  if (reading.error == 0) {
     const auto address = static_cast<unsigned long long>(call.bases[flag.base] + flag.offset);
-    error = call.driver.copy_to_host(value, address, 1, call.stream);
+    reading.error = call.driver.copy_to_host(reading.value, address, 1, stream);
   }
-  if (error == 0) {
+  return reading;
+}
+
+// The bool's value; -1 with an exception set.
+int finish_reading(const Run& call, Reading reading) {
+  if (reading.error == 0) {
     Py_BEGIN_ALLOW_THREADS;
-    error = call.driver.wait(call.stream);
+    reading.error = call.driver.wait(reading.stream);
     Py_END_ALLOW_THREADS;
   }
-  if (error != 0) {
+  if (reading.error != 0) {
     PyErr_Format(PyExc_RuntimeError, "the GPU did not give a condition: %s",
-                 driver_error(error).c_str());
+                 driver_error(reading.error).c_str());
     return -1;
   }
-  return *value != 0 ? 1 : 0;
+  return *reading.value != 0 ? 1 : 0;
+}
+
+// The bool's value when all work before is done; -1 with an exception set.
+int read(const Run& call, const Flag& flag) {
+  return finish_reading(call, start_reading(call, flag, call.stream));
 }
 
 // Whether one of the stops is true; -1 with an exception set.
@@ -163,6 +180,22 @@ Ran run_loop(const Run& call, const Piece& piece) {
   }
 }
 
+// The GPU goes on with the body while the answer comes on another stream.
+Ran run_ahead(const Run& call, const Piece& piece) {
+  void* behind = nullptr;
+  const int error = stream_behind(call.driver, call.stream, &behind);
+  Reading reading{nullptr, behind, error};
+  if (error == 0) {
+    reading = start_reading(call, piece.flag, behind);
+  }
+  const Ran ran = run(call, *piece.bodies[0]);
+  const int value = finish_reading(call, reading);
+  if (value < 0) {
+    return Ran::raised;
+  }
+  return value != 0 || ran == Ran::raised ? ran : Ran::stopped;
+}
+
 Ran run_control(const Run& call, const Piece& piece) {
   switch (piece.control) {
     case Control::none:
@@ -173,6 +206,11 @@ Ran run_control(const Run& call, const Piece& piece) {
       return run_repeat(call, piece);
     case Control::loop:
       return run_loop(call, piece);
+    case Control::require:
+      if (!piece.bodies.empty()) {
+        return run_ahead(call, piece);
+      }
+      break;
     default:
       break;
   }
@@ -184,6 +222,16 @@ Ran run_control(const Run& call, const Piece& piece) {
     return run(call, *piece.bodies[value != 0 ? 0 : 1]);
   }
   return value != 0 ? Ran::done : Ran::stopped;
+}
+
+// Blocks get no more than 48 KB of shared memory unless the function is told so; where it cannot be,
+// the launch will fail.
+void allow_shared(const Launch& launch) {
+  constexpr int most_dynamic_shared = 8;
+  const Driver* driver = launch.shared > 0 ? find_driver() : nullptr;
+  if (driver != nullptr) {
+    driver->change_function(launch.function, most_dynamic_shared, static_cast<int>(launch.shared));
+  }
 }
 
 Ran run(const Run& call, Tape& tape) {
@@ -226,6 +274,7 @@ void Tape::settle() {
   };
   for (Piece& piece : pieces) {
     for (const Work& work : piece.works) {
+      allow_shared(work.launch);
       const bool is_first = &work == &piece.works.front();
       piece.first_word = is_first ? work.first : std::min(piece.first_word, work.first);
       piece.end_word = std::max(piece.end_word, work.first + work.words);

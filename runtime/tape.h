@@ -24,6 +24,7 @@ struct Launch {
   unsigned grid_x = 1;
   unsigned grid_y = 1;
   unsigned block = 1;
+  unsigned shared = 0;        // bytes of a block's shared memory beside what the function declares
   PyObject* label = nullptr;  // what an error calls it
 };
 
@@ -64,7 +65,7 @@ struct Tape;
 enum class Control : unsigned char {
   none,
   host,     // a callable
-  require,  // stop unless the flag is true
+  require,  // stop unless the flag is true; the body, if there is one, starts before that is known
   repeat,   // the bodies by turns, `times` trips, until one of the stops is true
   loop,     // as long as the first body leaves the flag true, and none of the stops: the second
   branch,   // the first body where the flag is true, else the second

@@ -124,29 +124,31 @@ def panels_in(graph: Graph) -> list[Node]:
     return found
 
 
-def arguments(n: int) -> Arrays:
+def arguments(n: int, dtype: Any = np.float64) -> Arrays:
     rng = np.random.default_rng(n)
-    return rng.random((n, n)), rng.random((n, n)), rng.random((n, n))
+    a, b, c = rng.random((3, n, n)).astype(dtype)
+    return a, b, c
 
 
 @pytest.mark.parametrize("f", LEGAL, ids=lambda f: f.__name__)
 def test_products_stand_in_front_of_their_trips(f: Callable[..., Any]) -> None:
-    graph = graph_of(f, *arguments(70))
+    """Real ones are made for all trips, see test_whole_products."""
+    graph = graph_of(f, *arguments(70, np.complex128))
     assert len(panels_in(graph)) == 1
 
 
 @pytest.mark.parametrize("f", ILLEGAL, ids=lambda f: f.__name__)
 def test_refusals(f: Callable[..., Any]) -> None:
-    assert not panels_in(graph_of(f, *arguments(70)))
+    assert not panels_in(graph_of(f, *arguments(70, np.complex128)))
 
 
 @pytest.mark.parametrize("f", [*LEGAL, *ILLEGAL], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("sizes", [(70, 150, 128, 64, 9, 3)])
-def test_compiled(f: Callable[..., Any], sizes: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_compiled(f: Callable[..., Any], dtype: Any) -> None:
     """Also where the last panel is full, or the only one is not."""
     compiled = npjit.jit(f)
-    for n in sizes:
-        want, got = arguments(n), arguments(n)
+    for n in (70, 150, 128, 64, 9, 3):
+        want, got = arguments(n, dtype), arguments(n, dtype)
         results = compiled(*got), f(*want)
         np.testing.assert_allclose(*results, rtol=1e-12) if results[1] is not None else None
         for x, y in zip(got, want, strict=True):

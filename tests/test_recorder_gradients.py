@@ -361,6 +361,60 @@ def test_results_are_real_and_alias_as_numpys():
     assert type(aux["y"]) is np.ndarray
 
 
+class Cell:
+    """A method makes a buffer and fills it; so does `__init__`."""
+
+    def __init__(self, weights):
+        self.weights = weights
+        self.scaled = np.zeros(len(weights))
+        self.scaled[:] = weights * 2
+
+    def __call__(self, x):
+        out = np.zeros(len(x))
+        for i in range(len(x)):
+            out[i] = x[i] * self.weights[i]
+        return out
+
+    def shifted(self, x):
+        out = np.empty(x.shape)
+        out[1:] = x[:-1] * self.scaled[1:]
+        out[0] = x[0]
+        return out
+
+
+class Doubled(Cell):
+    def shifted(self, x):
+        return super().shifted(x) * 2
+
+
+class Network:
+    def __init__(self):
+        self.cells = [Cell(np.linspace(0.5, 1.0, 5)), Doubled(np.linspace(1.0, 0.5, 5))]
+
+    def loss(self, x):
+        LOG.append(0)
+        for cell in self.cells:
+            x = cell.shifted(np.tanh(cell(x)))
+        return np.sum(x**2)
+
+    def of_new_cells(self, w):
+        LOG.append(0)
+        return np.sum(Doubled(w).shifted(np.ones(5)) * Cell(w[::-1])(w))
+
+
+@pytest.mark.parametrize("name", ["loss", "of_new_cells"])
+def test_methods_are_recorded(name):
+    f = getattr(Network(), name)
+    x = np.linspace(0.1, 1.0, 5)
+    LOG.clear()
+    gradient = npjit.grad(f)
+    found = [gradient(x), gradient(x)]
+    assert len(LOG) == 2
+    for k, step in enumerate(1e-6 * np.eye(5)):
+        slope = (f(x + step) - f(x - step)) / 2e-6
+        assert all(np.isclose(g[k], slope, rtol=1e-6, atol=1e-9) for g in found)
+
+
 @pytest.mark.parametrize(
     ("f", "text"),
     [

@@ -22,9 +22,12 @@ from npjit.core.size import Size, atoms, substitute
 from npjit.frontend.capture import ON_CPU
 from npjit.frontend.results import Alias
 from npjit.frontend.trace import Captured
+from npjit.transform.abreast import rows_abreast
+from npjit.transform.behind import sums_behind
 from npjit.transform.panels import in_panels
 from npjit.transform.simplify import simplify
 from npjit.transform.spread import spread
+from npjit.transform.whole_products import with_whole_products
 
 # the last word of the search order: C++, then Numba, then NumPy itself
 SEARCH = ("cpp", "numba", "numpy")
@@ -77,11 +80,12 @@ def compile_captured(
 ) -> Compiled:
     """Run passes and backend, and make the Entry; `detail`: plan and source text are wanted."""
     graph = simplify(captured.graph)
-    wider = in_panels(spread(graph))
+    on_cpu = all(i.device == ON_CPU for i in captured.inputs)
+    whole = with_whole_products(graph) if on_cpu else graph
+    wider = sums_behind(in_panels(spread(rows_abreast(whole))))
     if wider is not graph:
         graph = simplify(wider)
     watch.lap("simplify")
-    on_cpu = all(i.device == ON_CPU for i in captured.inputs)
     if logs.checking() and on_cpu:
         logs.check_pass("simplify", captured.graph, graph, [i.value for i in captured.inputs])
     made = _compile(captured, graph, options, watch, detail or logs.wants_detail())

@@ -354,8 +354,7 @@ def where_in_users_code() -> str:
     frame: Any = sys._getframe(1)
     while frame is not None:
         filename = frame.f_code.co_filename
-        is_own = frame.f_globals.get("__name__", "").startswith("npjit.")
-        if not is_own and is_users(filename):
+        if is_users(filename):
             return f"{filename}:{frame.f_lineno}"
         frame = frame.f_back
     return ""

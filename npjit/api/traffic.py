@@ -18,7 +18,17 @@ from npjit.backends.cuda_program import Program
 from npjit.codegen.cuda_launch import Request
 from npjit.core.size import atoms
 from npjit.schedule.kernel import Kernel, Load, Store
-from npjit.schedule.plan import Call, Contract, Launch, Loop, Step, Strided, bodies, sizes_in
+from npjit.schedule.plan import (
+    Call,
+    Check,
+    Contract,
+    Launch,
+    Loop,
+    Step,
+    Strided,
+    bodies,
+    sizes_in,
+)
 
 
 def traffic(program: Program, inputs: Sequence[Any]) -> list[str]:
@@ -58,6 +68,8 @@ def _lines(program: Program, steps: Sequence[Step], sizes: Sizes, times: str) ->
             trips = sizes.value(step.trips)
             middle = sizes.with_values({step.index: trips // 2})
             yield from _lines(program, step.body, middle, f"{times}{trips} times ")
+        elif isinstance(step, Check):
+            yield from _lines(program, step.ahead, sizes, times)
         elif inside := bodies(step):
             for body in inside:
                 yield from _lines(program, body, sizes, f"{times}a trip's ")

@@ -54,14 +54,14 @@ class Work:
         if isinstance(self.what, Product):
             return "product", self.what, self.first, self.words, self.label
         start = self.what
-        handle = functions[start.function]
-        return "launch", handle, *start.grid, start.block, self.first, self.words, self.label
+        how = *start.grid, start.block, start.shared
+        return "launch", functions[start.function], *how, self.first, self.words, self.label
 
 
 @dataclass(frozen=True)
 class Branch:
-    """Drafts in a row: "require" has none, "repeat" takes them by turns so many `times`, "loop" has
-    test and body, "branch" two sides; as the runtime's `Tape` describes them."""
+    """Drafts in a row: "require" has one or none, "repeat" takes them by turns so many `times`,
+    "loop" has test and body, "branch" two sides; as the runtime's `Tape` describes them."""
 
     kind: str
     flag: Flag

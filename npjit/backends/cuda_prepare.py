@@ -193,7 +193,8 @@ class Preparation:
         self.draft.steps.append(Branch("branch", self._flag(step.condition), bodies))
 
     def _check(self, step: Check) -> None:
-        self.draft.steps.append(Branch("require", self._flag(step.place)))
+        bodies = (self._inner(step.ahead),) if step.ahead else ()
+        self.draft.steps.append(Branch("require", self._flag(step.place), bodies))
 
     def _questions(self, steps: Sequence[Step]) -> tuple[dict[int, Question], set[int]]:
         """Questions that calls ask themselves, by the calls' numbers; and the numbers of the steps

@@ -105,14 +105,14 @@ class Cache:
     def stats(self) -> CacheStats:
         """Counts the entries; damaged ones count too, until they are asked for."""
         files = list(self._files())
-        objects = sum(path.suffix == ".so" for _, _, path in files)
+        objects = sum(path.endswith(".so") for _, _, path in files)
         size = sum(size for _, size, _ in files)
         return CacheStats(self.directory, len(files), objects, size, self.limit)
 
     def clear(self) -> None:
         """Removes every entry. Objects that are loaded stay usable."""
         for _, _, path in self._files():
-            path.unlink(missing_ok=True)
+            _remove(path)
         self._remove_stale()
 
     def trim(self) -> None:
@@ -123,7 +123,7 @@ class Cache:
         if size <= self.limit:
             return
         for _, file_size, path in files:
-            path.unlink(missing_ok=True)
+            _remove(path)
             size -= file_size
             if size <= 0.9 * self.limit:
                 return
@@ -156,8 +156,9 @@ class Cache:
         if int(key[:2], 16) < 8:
             self.trim()
 
-    def _files(self) -> Iterator[tuple[float, int, Path]]:
-        """(last use, size, path) of every entry."""
+    def _files(self) -> Iterator[tuple[float, int, str]]:
+        """(last use, size, path) of every entry. Of thousands of paths no `Path` is made: it would
+        intern their parts, in a table that never shrinks."""
         with contextlib.suppress(OSError), os.scandir(self.directory) as found:
             for entry in found:
                 if entry.name.startswith("."):
@@ -165,7 +166,7 @@ class Cache:
                 with contextlib.suppress(OSError):
                     status = entry.stat(follow_symlinks=False)
                     if stat.S_ISREG(status.st_mode):
-                        yield status.st_mtime, status.st_size, Path(entry.path)
+                        yield status.st_mtime, status.st_size, entry.path
 
     def _remove_stale(self) -> None:
         """Removes build folders that a killed process left behind."""
@@ -225,6 +226,11 @@ def _unsafe(directory: str) -> str | None:
     if not os.access(directory, os.W_OK | os.X_OK):
         return "it cannot be written"
     return None
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
 
 
 def _checksum(payload: bytes, key: str) -> bytes:

@@ -17,15 +17,20 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from npjit.codegen.cpp_ahead import ask_ahead
+from npjit.codegen.cpp_asked import AskedPrinter, with_questions
 from npjit.codegen.cpp_columns import ColumnsPrinter
 from npjit.codegen.cpp_form import Form, choose, is_point
 from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_outer import MapPrinter, RowsPrinter
 from npjit.codegen.cpp_packed import printer_of
 from npjit.codegen.cpp_point import PointPrinter
+from npjit.codegen.cpp_small import SmallPrinter, is_small
+from npjit.codegen.cpp_skew import skew_rows
 from npjit.codegen.cpp_steps import StepsPrinter
 from npjit.codegen.cpp_tall import TallPrinter
 from npjit.codegen.cpp_trips import TripsPrinter, with_trips
+from npjit.codegen.cpp_wave import WavePrinter
 from npjit.codegen.cpp_whole import WholePrinter
 from npjit.codegen.prelude import prelude_text
 from npjit.schedule.kernel import Kernel
@@ -38,12 +43,14 @@ from npjit.schedule.plan import (
     Launch,
     Loop,
     Plan,
+    RowPass,
     Step,
     Sweep,
     While,
     bodies,
     every_step,
 )
+from npjit.schedule.row_pass import in_row_passes
 from npjit.schedule.sweep import in_sweeps
 
 # Two neighbours that are loaded as a vector wait long for a store of one of them.
@@ -90,13 +97,16 @@ def _functions(plan: Plan, made: Sequence[KernelPrinter]) -> str:
 def printers(plan: Plan) -> tuple[Plan, list[KernelPrinter]]:
     """The plan as it is printed, and a printer for each kernel, which knows where the plan launches
     it."""
+    plan, waves = skew_rows(ask_ahead(plan))
+    plan, asks = with_questions(plan)
     plan, carried = with_trips(plan)
-    plan = in_sweeps(plan)
+    plan = in_sweeps(in_row_passes(plan))
     steps = list(every_step(plan.steps))
     loops = [body for s in steps if isinstance(s, Loop | While) for body in bodies(s)]
     inside = {s.kernel for body in loops for s in every_step(body) if isinstance(s, Launch)}
     launches = Counter(s.kernel for s in steps if isinstance(s, Launch))
-    swept = {s.kernel for sweep in steps if isinstance(sweep, Sweep) for s in sweep.launches}
+    together = [body for s in steps if isinstance(s, Sweep | RowPass) for body in bodies(s)]
+    swept = {s.kernel for body in together for s in body if isinstance(s, Launch)}
     tight: set[int] = set()
     for body in loops:
         busy = [s for s in _of_a_trip(body) if not _is_quick(plan, s)]
@@ -105,15 +115,34 @@ def printers(plan: Plan) -> tuple[Plan, list[KernelPrinter]]:
     found = []
     for i, kernel in enumerate(plan.kernels):
         name = f"k{i}"
-        trips = carried.get(i)
-        printer = (
-            _printer(kernel)(kernel, name) if trips is None else TripsPrinter(kernel, name, trips)
-        )
+        if not launches[i]:
+            continue  # others have taken its place
+        if i in carried:
+            printer: KernelPrinter = TripsPrinter(kernel, name, carried[i])
+        elif i in asks:
+            printer = AskedPrinter(kernel, name, asks[i])
+        elif i in waves:
+            printer = WavePrinter(kernel, name, waves[i])
+        elif i in inside - swept and not is_point(kernel) and is_small(kernel):
+            printer = SmallPrinter(kernel, name)
+        else:
+            printer = _printer(kernel)(kernel, name)
         printer.is_repeated, printer.is_tight = i in inside, i in tight
         printer.launches = launches[i]
         printer.is_swept = i in swept
+        printer.may_repeat = all(
+            _is_apart(kernel, s) for s in steps if isinstance(s, Launch) and s.kernel == i
+        )
         found.append(printer)
     return plan, found
+
+
+def _is_apart(kernel: Kernel, launch: Launch) -> bool:
+    """Whether a launch reads nothing of what it writes."""
+    roles = [b.role for b in kernel.buffers if b.role != "row"]
+    read = {p for p, role in zip(launch.buffers, roles, strict=True) if role != "out"}
+    written = {p for p, role in zip(launch.buffers, roles, strict=True) if role != "in"}
+    return read.isdisjoint(written)
 
 
 def _of_a_trip(body: tuple[Step, ...]) -> Iterator[Step]:

@@ -15,12 +15,12 @@ steps of each phase. Sums of floats go into a second array every 128 steps, to k
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 
 from npjit.codegen.cpp_form import per_item
 from npjit.codegen.cpp_kernel import KernelPrinter
-from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements
+from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements, versions
 from npjit.codegen.cpp_reduce import Fold, fold
 from npjit.codegen.cpp_types import factor, size, stored
 from npjit.codegen.cpp_values import operands
@@ -82,8 +82,10 @@ class ColumnsPrinter(KernelPrinter):
     def near_functions(self) -> None:
         """Functions for work that is small enough to lie near."""
 
-    def strip_near(self) -> None:
-        """The text of a chunk that runs those, and returns, when they pay."""
+    def strip_near(self) -> bool:
+        """The text of a chunk that runs those, and returns, when they pay; whether they always
+        do."""
+        return False
 
     def shared_functions(self) -> None:
         """Functions for threads that share a phase's steps."""
@@ -167,11 +169,16 @@ class ColumnsPrinter(KernelPrinter):
             for number in self._repeated(p):
                 w.lines(self._definition(number))
             w.lines([*p.printed.levels[-1], *p.printed.levels[0]])
-            self._start(p)
-            if p.phase.axes:
-                self._steps(p)
-            else:
-                self._lane_loop(p)
+            for head, (printed,) in versions([p.printed]):
+                with w.block(head) if head else nullcontext():
+                    self._loops(replace(p, printed=printed))
+
+    def _loops(self, p: ColumnsPhase) -> None:
+        self._start(p)
+        if p.phase.axes:
+            self._steps(p)
+        else:
+            self._lane_loop(p)
 
     def _repeated(self, p: ColumnsPhase) -> list[int]:
         """Values of earlier phases, equal for all lanes, that this function must compute again."""
@@ -297,7 +304,8 @@ class ColumnsPrinter(KernelPrinter):
         with self.chunk("_chunk"):
             w.line(f"const {self.name}_args& a = *(const {self.name}_args*)context;")
             self.locals()
-            self.strip_near()
+            if self.strip_near():
+                return
             w.line(f"const i64 most = nj_size_min(end - begin, {self.strip_width()});")
             w.line(f"{self.name}_lanes w;")
             bytes_needed = f"{self.name}_carve(a, w, nullptr, most)"

@@ -15,12 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
+from npjit.codegen.cpp_values import operands
 from npjit.core.size import Size, product
-from npjit.schedule.kernel import Apply, Kernel, Load, Phase, Store, extents
+from npjit.schedule.kernel import Apply, Coordinate, Kernel, Load, Phase, Store, extents
 
 # the most inner steps that are unrolled, and the most instructions that this may give
 _UNROLLED = 16
 _LONGEST = 400
+# additions beside loads at computed places that are not worth vectors
+_GATHERED = 4
 # element operations that are worth waking another thread for
 GRAIN = 32768
 
@@ -80,6 +83,20 @@ def _unit_strides(phases: Iterable[Phase], axis: int) -> int:
                 if stride != 0:
                     score += 1 if stride in (1, -1) else -1
     return score
+
+
+def gathers_along(kernel: Kernel, axis: int) -> bool:
+    """Whether a kernel does little more than load elements at places that differ along an axis."""
+    varying: set[int] = set()
+    gathers, work = False, 0
+    for number, i in kernel.instructions():
+        along = isinstance(i, Load) and any(a == axis for a, _ in i.access.strides)
+        along |= isinstance(i, Coordinate) and i.axis == axis
+        if along or not varying.isdisjoint(operands(i)):
+            varying.add(number)
+        gathers |= isinstance(i, Load) and any(v in varying for v, _ in i.access.gathers)
+        work += i.op.cost if isinstance(i, Apply) else 0
+    return gathers and work <= _GATHERED
 
 
 def cost(phase: Phase) -> int:

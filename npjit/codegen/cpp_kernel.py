@@ -47,6 +47,8 @@ class KernelPrinter:
         self.launches = 1
         # a sweep launches it, some rows at a time
         self.is_swept = False
+        # an item may be done a second time, since nothing that is read is written
+        self.may_repeat = False
         # it stands in another unit than the plan's steps
         self.is_apart = False
 
@@ -112,7 +114,7 @@ class KernelPrinter:
         linkage = HIDDEN if self.is_apart else "static"
         with self.writer.block(f"{linkage} void {self._signature_of_rows()}"):
             self.writer.line(self.packed())
-            self.writer.line(f"{self.name}_chunk(&a, begin, end, 0);")
+            self.writer.line(f"if (begin < end) {self.name}_chunk(&a, begin, end, 0);")
 
     def declaration(self) -> str:
         """The launchers, for a unit that calls them."""
@@ -177,12 +179,12 @@ class KernelPrinter:
         """An axis's extent, fit to stand beside * and /."""
         return factor(self.kernel.axes[axis].extent)
 
-    def decode(self, axes: Sequence[int], last: str) -> None:
-        """Declare the axes' indices of item `begin`; the last one is called `last`."""
+    def decode(self, axes: Sequence[int], last: str, item: str = "begin") -> None:
+        """Declare the axes' indices of an item; the last one is called `last`."""
         if len(axes) == 1:
-            self.writer.line(f"i64 {last} = begin;")
+            self.writer.line(f"i64 {last} = {item};")
             return
-        self.writer.line("i64 rest = begin;")
+        self.writer.line(f"i64 rest = {item};")
         for axis in reversed(axes[1:]):
             name = last if axis == axes[-1] else f"x{axis}"
             self.writer.line(f"i64 {name} = rest % {self.extent(axis)};")

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
-from npjit.codegen.cpp_form import cost, per_item
+from npjit.codegen.cpp_form import cost, gathers_along, per_item
 from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_loops import loop
-from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements
+from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements, versions
 from npjit.codegen.cpp_pick import Pick, pick
 from npjit.codegen.cpp_reduce import fold
 from npjit.codegen.cpp_types import size
@@ -27,6 +27,8 @@ from npjit.schedule.kernel import Kernel, Load, Phase, Store, extents
 _STRIP = 1024
 # bytes of an array that may be in the caches of two cores
 _CACHED = 2 << 20
+# bytes of an item of which a vector has so many that a part of one takes long
+_NARROW = 2
 # additions of a step that wait for memory rather than for the processor
 _LIGHT = 64
 
@@ -89,8 +91,13 @@ class MapPrinter(OuterPrinter):
         if narrow:
             w.line(f"const b1 narrow = {narrow};")
 
+        for head, (version,) in versions([printed]):
+            with w.block(head) if head else nullcontext():
+                self._segments(version, narrow)
+
+    def _segments(self, printed: Statements, narrow: str) -> None:
         def inside(low: str, high: str) -> None:
-            w.lines(printed.levels[0])
+            self.writer.lines(printed.levels[0])
             with self._parts(low, high, printed) as (low, high):
                 loops(low, high)
 
@@ -150,19 +157,19 @@ class MapPrinter(OuterPrinter):
         w.line(f"const i64 {stop} = nj_size_max({start}, nj_size_min({held.hi}, {high}));")
         outside = held.fixed(printed.levels[1], "false")
         self._vector_loop(low, start, outside)
-        self._vector_loop(start, stop, held.fixed(printed.levels[1], "true"))
+        self._whole_vectors(start, stop, held.fixed(printed.levels[1], "true"))
         self._vector_loop(stop, high, outside)
 
     def _wide_or_narrow(self, low: str, high: str, text: Sequence[str], narrow: str) -> None:
         w = self.writer
         if not narrow:
-            self._vector_loop(low, high, text)
+            self._whole_vectors(low, high, text)
             return
         lanes = 32 // max(b.dtype.itemsize for b in self.kernel.buffers)
         with w.block("if (narrow)"):
             self._vector_loop(low, high, text, f"simdlen({lanes})")
         with w.block("else"):
-            self._vector_loop(low, high, text)
+            self._whole_vectors(low, high, text)
 
     def _near_loops(self, low: str, high: str, printed: Statements) -> None:
         w = self.writer
@@ -184,11 +191,34 @@ class MapPrinter(OuterPrinter):
                 quick = [near[line].line if line in near else line for line in text]
                 self._vector_loop(start, stop, quick)
 
+    def _whole_vectors(self, low: str, high: str, text: Sequence[str]) -> None:
+        """A loop whose last vector, if it would not be full, begins earlier and does some items
+        again: what is left of a row of bytes would be up to 31 items, one by one."""
+        item = min(b.dtype.itemsize for b in self.kernel.buffers)
+        is_row = len(self.kernel.outer) > 1 or self.is_swept
+        if item > _NARROW or not is_row or not self.may_repeat:
+            self._vector_loop(low, high, text)
+            return
+        w = self.writer
+        axis = self.kernel.outer[-1]
+        lanes, whole = f"NJ_VECTOR_BYTES / {item}", f"whole{axis}"
+        rest = f"{high} - {low} < {lanes} ? 0 : ({high} - {low}) % ({lanes})"
+        w.line(f"const i64 {whole} = {high} - ({rest});")
+        self._vector_loop(low, whole, text)
+        with w.block(f"if ({whole} < {high})"):
+            w.line("#pragma omp simd")
+            with w.block(f"for (i64 lane = 0; lane < {lanes}; ++lane)"):
+                w.line(f"const i64 x{axis} = {high} - {lanes} + lane;")
+                w.lines(text)
+
     def _vector_loop(self, low: str, high: str, text: Sequence[str], clause: str = "") -> None:
         w = self.writer
         axis = self.kernel.outer[-1]
-        w.line(f"#pragma omp simd {clause}".rstrip())
+        apart = not clause and gathers_along(self.kernel, axis)
+        w.line("#pragma GCC unroll 4" if apart else f"#pragma omp simd {clause}".rstrip())
         with w.block(f"for (i64 x{axis} = {low}; x{axis} < {high}; ++x{axis})"):
+            if apart:
+                w.line('__asm__ volatile("");  // no vectors, whose gathers are slower')
             w.lines(text)
 
 

@@ -53,20 +53,22 @@ class PackedPrinter(LanesPrinter):
         *rows, lane = self.kernel.outer
         found = self.phases([lane])
         low, high = f"low{lane}", f"high{lane}"
+        extent = self.kernel.axes[lane].extent
+        is_one = isinstance(extent, int) and extent <= _STRIP
         self._scratch()
         w.line(f"const i64 rows = {size(product(extents(self.kernel, tuple(rows))))};")
         with w.block("for (i64 t = begin; t < end;)"):
-            w.line(f"const i64 {low} = t / rows * {_STRIP};")
-            w.line(f"const i64 {high} = nj_size_min({self.extent(lane)}, {low} + {_STRIP});")
+            w.line(f"const i64 {low} = {'0' if is_one else f't / rows * {_STRIP}'};")
+            lanes = self.extent(lane)
+            end = lanes if is_one else f"nj_size_min({lanes}, {low} + {_STRIP})"
+            w.line(f"const i64 {high} = {end};")
             w.line("const i64 stop = nj_size_min(end, (t / rows + 1) * rows);")
             for phase in self.packing:
                 self._turn(phase, lane)
+            self.decode(rows, f"x{rows[-1]}", "t % rows")
             with w.block("for (; t < stop; ++t)"):
-                w.line("i64 rest = t % rows;")
-                for axis in reversed(rows):
-                    w.line(f"const i64 x{axis} = rest % {self.extent(axis)};")
-                    w.line(f"rest /= {self.extent(axis)};")
                 self.row(found, low, high)
+                self.carry(rows)
 
     def _scratch(self) -> None:
         """The thread's memory for what is packed."""

@@ -12,7 +12,7 @@ its own level is the hoisting of invariants; stores and accumulator steps stand 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -40,6 +40,10 @@ from npjit.schedule.kernel import (
 )
 
 _SINGLE = np.dtype("f4")
+_DOUBLE = np.dtype("f8")
+# comparisons turned round, and the number that a value below another one does not reach
+_MIRRORED = {">": "<", ">=": "<="}
+_BELOW = {"<": "{0}", "<=": "nj_above({0})"}
 # additions that are worth doing twice for a quicker function
 _LIGHT = 6
 
@@ -98,8 +102,28 @@ class Statements:
     streams: list[str] = field(default_factory=list)
     # the lines that have a quicker form
     near: dict[str, Near] = field(default_factory=dict)
+    # the lines that have a quicker form where a condition holds that no axis changes
+    fixed: dict[str, Near] = field(default_factory=dict)
     # the text that defines each value
     definitions: dict[int, list[str]] = field(default_factory=dict)
+
+    def changed(self, lines: Mapping[str, str]) -> Statements:
+        """The same with other lines in place of these."""
+        levels = defaultdict(list)
+        for level, text in self.levels.items():
+            levels[level] = [lines.get(line, line) for line in text]
+        return replace(self, levels=levels)
+
+
+def versions(phases: Sequence[Statements]) -> Iterator[tuple[str, list[Statements]]]:
+    """The heads of blocks for the quicker forms that a launch may take, and the phases in each; one
+    without a head where there are none."""
+    quick = {line: near for p in phases for line, near in p.fixed.items()}
+    if quick:
+        holds = " & ".join(dict.fromkeys(near.condition for near in quick.values()))
+        lines = {line: near.line for line, near in quick.items()}
+        yield f"if ({holds})", [p.changed(lines) for p in phases]
+    yield ("else" if quick else ""), list(phases)
 
 
 @dataclass(frozen=True)
@@ -229,12 +253,31 @@ class PhasePrinter:
         value = text.format(*places[0], **places[1])
         if not is_complex(instr.dtype):
             (line,) = self._declare(number, [value])
+            if instr.op.relation:
+                self._compare_squares(number, instr, line)
             if instr.op.near and instr.dtype == _SINGLE and self._is_light(instr.args):
                 condition, quick = (t.format(*places[0]) for t in instr.op.near)
                 self.out.near[line] = Near(condition, *self._declare(number, [quick]))
             return [line]
         both = [f"v{number}.re", f"v{number}.im"]
         return [f"const {ctype(instr.dtype)} v{number} = {value};", *self._declare(number, both)]
+
+    def _compare_squares(self, number: int, instr: Apply, line: str) -> None:
+        """A root that is compared with a fixed number: its square, with the least one whose root
+        reaches that number."""
+        for k, sign in ((0, instr.op.relation), (1, _MIRRORED.get(instr.op.relation, ""))):
+            root, other = instr.args[k], instr.args[1 - k]
+            made = self.values.instructions[root]
+            fixed = self.level[other] < 0 and self.values.dtype(other) == _DOUBLE
+            if not (isinstance(made, Apply) and made.op.square and sign in _BELOW and fixed):
+                continue
+            if not is_complex(self.values.dtype(made.args[0])):
+                continue
+            square = made.op.square.format(**self._places(made.args)[1])
+            limit = _BELOW[sign].format(self.values.whole(other))
+            (quick,) = self._declare(number, [f"{square} < nj_square_reaching({limit})"])
+            holds = f"nj_is_moderate({self.values.whole(other)})"
+            self.out.fixed[line] = Near(holds, quick)
 
     def _is_light(self, args: Sequence[int]) -> bool:
         """Whether these values cost little to compute once more."""

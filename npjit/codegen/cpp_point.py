@@ -16,6 +16,7 @@ What only one side of a choice needs is computed only there, if it is dear:
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -24,10 +25,13 @@ from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_phase import Levels, PhasePrinter
 from npjit.codegen.cpp_types import is_complex
 from npjit.codegen.cpp_values import operands
+from npjit.core import interval
 from npjit.core.op import Kind, Op
 from npjit.schedule.kernel import Apply, Const, Extent, Instr, Kernel, Phase, Store
 
 _SELDOM = Op("seldom", Kind.ELEMENTWISE, lambda *_: None, c="nj_seldom({0}, {1}, {2})")
+_EITHER = Op("either", Kind.ELEMENTWISE, lambda *_: None, c="nj_either({0}, {1}, {2})")
+_NEAR = Op("near", Kind.ELEMENTWISE, lambda *_: None, c="nj_near_remainder({0}, {1})")
 _INDEX = np.dtype("i8")
 # additions that are worth a branch which may not be foreseen
 _DEAR = 12
@@ -37,7 +41,7 @@ class PointPrinter(KernelPrinter):
     """Straight-line code."""
 
     def __init__(self, kernel: Kernel, name: str) -> None:
-        super().__init__(_with_branches(kernel), name)
+        super().__init__(_with_fit_choices(kernel), name)
 
     def print(self) -> str:
         merged = Phase((), tuple(self.kernel.instructions()))
@@ -94,13 +98,24 @@ class PointPrinter(KernelPrinter):
         return None
 
 
-def _with_branches(kernel: Kernel) -> Kernel:
+def _with_fit_choices(kernel: Kernel) -> Kernel:
     """The kernel with a branch where a negative index is wrapped: few are, and a branch that is
-    foreseen costs less than both values and a choice."""
+    foreseen costs less than both values and a choice. So does one around the division that a
+    neighbour's index needs, (i + 1) % n. No branch where one condition decides about several ints:
+    the compiler would make one for all of them, and data decide."""
     known = dict(kernel.instructions())
+    tests = Counter(i.args[0] for i in known.values() if isinstance(i, Apply) and i.op.choice)
 
     def changed(i: Instr) -> Instr:
-        return replace(i, op=_SELDOM) if isinstance(i, Apply) and _is_wrap(known, i) else i
+        if not isinstance(i, Apply):
+            return i
+        if _is_neighbour(known, i):
+            return replace(i, op=_NEAR)
+        if not i.op.choice:
+            return i
+        if _is_wrap(known, i):
+            return replace(i, op=_SELDOM)
+        return replace(i, op=_EITHER) if tests[i.args[0]] > 1 and i.dtype.kind in "iu" else i
 
     phases = tuple(Phase(p.axes, tuple((n, changed(i)) for n, i in p.body)) for p in kernel.phases)
     return replace(kernel, phases=phases)
@@ -118,3 +133,21 @@ def _is_wrap(known: dict[int, Instr], i: Apply) -> bool:
     if x != i.args[2] or not isinstance(bound, Const) or bound.value.value != 0:
         return False
     return x in other.args and any(isinstance(known[a], Extent) for a in other.args)
+
+
+def _is_neighbour(known: dict[int, Instr], i: Apply) -> bool:
+    """Whether a value is the remainder by a size of x and a constant."""
+    if i.op.range is not interval.modulo or i.dtype != _INDEX:
+        return False
+    x, size = known[i.args[0]], known[i.args[1]]
+    is_moved = isinstance(x, Apply) and x.op.range in (interval.plus, interval.minus)
+    return (
+        is_moved and _is_size(known, size) and any(isinstance(known[a], Const) for a in operands(x))
+    )
+
+
+def _is_size(known: dict[int, Instr], i: Instr) -> bool:
+    """Whether a value is an extent or another size, maybe in another type."""
+    if isinstance(i, Apply) and i.op.conversion:
+        return _is_size(known, known[i.args[0]])
+    return isinstance(i, Extent)

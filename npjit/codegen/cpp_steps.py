@@ -11,12 +11,16 @@ name n<number>:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 
 from npjit.codegen.cpp_call import CallPrinter
 from npjit.codegen.cpp_form import is_point, per_item
 from npjit.codegen.cpp_kernel import word_type
+from npjit.codegen.cpp_lanes import LanesPrinter, lanes_of
+from npjit.codegen.cpp_row_pass import RowPassPrinter
+from npjit.codegen.cpp_small import is_small_product, small_product
 from npjit.codegen.cpp_text import Writer
 from npjit.codegen.cpp_types import ctype, is_complex, stored
 from npjit.codegen.cpp_work import work_of
@@ -33,11 +37,13 @@ from npjit.schedule.plan import (
     Matrix,
     Place,
     Plan,
+    RowPass,
     Save,
     Source,
     Step,
     Sweep,
     While,
+    every_step,
     places_in,
     sizes_in,
 )
@@ -45,6 +51,8 @@ from npjit.schedule.plan import (
 # trips after which Ctrl-C is looked for: of bodies without loops and library calls, and of others
 STRIP = 65536
 SHORT = 8
+# instructions of a trip that takes no longer than going to the next one
+SHORT_TRIP = 16
 
 
 class StepsPrinter:
@@ -56,6 +64,8 @@ class StepsPrinter:
         self.names = {v: f"n{i}" for i, v in enumerate(plan.sources)}
         # of the names of local variables, or "m" for those of a share; "t" for copies of them
         self.own = self.prefix = "l"
+        # places of the arena that have a name
+        self.slots: dict[Size, str] = {}
         self.words: list[int] = []
         word = 0
         for spec in plan.inputs:
@@ -150,6 +160,7 @@ class StepsPrinter:
     def _run(self) -> None:
         self._read(sizes_in(self.plan.steps))
         self._name_memory()
+        self._name_slots()
         for number, dtype in enumerate(self.plan.locals):
             parts = "[2]" if is_complex(dtype) else ""
             self.writer.line(f"{stored(dtype)} l{number}{parts} = {{}};")
@@ -165,6 +176,16 @@ class StepsPrinter:
             self.writer.declare("char*", f"in{number}", f"(char*)in[{word}]")
         for number in range(len(self.plan.outputs)):
             self.writer.declare("char*", f"out{number}", f"buffers[{number}]")
+
+    def _name_slots(self) -> None:
+        """Offsets into the arena that several steps compute, each of which is a long expression to
+        the compiler."""
+        places = Counter(p.offset for p in places_in(self.plan.steps) if p.space == "arena")
+        for offset, count in places.items():
+            if count > 1 and not isinstance(offset, int) and atoms(offset) <= self.names.keys():
+                name = f"slot{len(self.slots)}"
+                self.writer.declare("char*", name, f"arena + {self.size(offset)}")
+                self.slots[offset] = name
 
     def _steps(self, steps: Iterable[Step]) -> None:
         for step in steps:
@@ -189,11 +210,11 @@ class StepsPrinter:
         else:
             self._call(step)
 
-    def _call(self, step: Launch | Contract | Call | Sweep) -> None:
+    def _call(self, step: Launch | Contract | Call | Sweep | RowPass) -> None:
         """A step that is a real call: it gets copies of local variables, which can so stay in
         registers everywhere else."""
         used = _locals_in(step)
-        apart = used or isinstance(step, Sweep)
+        apart = used or isinstance(step, Sweep | RowPass)
         with self.writer.block("") if apart else nullcontext():
             self._copy_locals(used, "t")
             self.prefix = "t"
@@ -203,6 +224,8 @@ class StepsPrinter:
                 self._sweep(step)
             elif isinstance(step, Contract):
                 self._contract(step)
+            elif isinstance(step, RowPass):
+                self._row_pass(step)
             else:
                 CallPrinter(step, self.size, self._pointer).print(self.writer)
             self.prefix = self.own
@@ -243,11 +266,20 @@ class StepsPrinter:
     def _strips(self, step: Loop, begin: str, end: str) -> None:
         w = self.writer
         name = self.names[step.index]
-        strip = STRIP if self._is_quick(step.body) else SHORT
+        lanes = lanes_of(step, self.plan)
+        strip = "NJ_MANY" if lanes else STRIP if self._is_quick(step.body) else SHORT
         first, last = (f"{word}_{step.index.name}" for word in ("first", "last"))
         with w.block(f"for (i64 {first} = {begin}; {first} < {end}; {first} += {strip})"):
             w.line(f"if ({first} > {begin} && api->interrupted()) return NPJIT_INTERRUPTED;")
             w.line(f"const i64 {last} = nj_size_min({end}, {first} + {strip});")
+            if lanes:
+                if isinstance(lanes.inner, Loop):
+                    self.names[lanes.inner.index] = "trip"
+                given = (self.plan, w, self.size, self._pointer, self._steps)
+                LanesPrinter(lanes, *given).print(name, first, last)
+                return
+            if strip == STRIP and self._length(step.body) <= SHORT_TRIP:
+                w.line("#pragma GCC unroll 4")
             with w.block(f"for (i64 {name} = {first}; {name} < {last}; ++{name})"):
                 self._trip(step)
             self._stop(step.stops)
@@ -277,6 +309,11 @@ class StepsPrinter:
             or (isinstance(s, If) and self._is_quick((*s.then, *s.other)))
             for s in steps
         )
+
+    def _length(self, steps: Sequence[Step]) -> int:
+        """Instructions of steps on single elements."""
+        inside = (s for s in every_step(tuple(steps)) if isinstance(s, Launch))
+        return sum(len(list(self.plan.kernels[s.kernel].instructions())) for s in inside)
 
     def _trip(self, step: Loop) -> None:
         self._stop(step.stops)
@@ -320,6 +357,8 @@ class StepsPrinter:
             base = f"in{place.number}"
         elif place.space == "output":
             base = f"out{place.number}"
+        elif place.offset in self.slots:
+            return f"({kind}*){self.slots[place.offset]}"
         else:
             base = "arena"
         if place.offset != 0:
@@ -348,6 +387,19 @@ class StepsPrinter:
         call = f"nj_sweep(api, paces, {sizes}, {self.size(step.bytes)}, run)"
         w.line(f"if ({call}) return NPJIT_INTERRUPTED;")
 
+    def _row_pass(self, step: RowPass) -> None:
+        def one(s: Launch | Contract) -> None:
+            if isinstance(s, Launch):
+                self._launch(s)
+            else:
+                self._contract(s)
+
+        def some(s: Launch, begin: str, end: str) -> None:
+            self._launch(s, "_rows", [begin, end])
+
+        kernels = self.plan.kernels
+        RowPassPrinter(step, kernels, self.size, self._pointer, one, some).print(self.writer)
+
     def _launch(self, step: Launch, suffix: str = "", more: Sequence[str] = ()) -> None:
         kernel = self.plan.kernels[step.kernel]
         given = ["api"]
@@ -375,6 +427,8 @@ class StepsPrinter:
         sizes = [self.size(s) for s in (step.m, step.n, step.k)]
         given = [self._matrix(m, memory) for m in (step.a, step.b, step.c)]
         call = f"nj_matmul<{kind}>({', '.join(['api', *sizes, *given])});"
+        if is_small_product(step):
+            call = small_product(kind, step, *given)
         self.writer.line(" ".join([*loops, call]))
 
     def _matrix(self, matrix: Matrix, kind: str) -> str:

@@ -44,9 +44,17 @@ class TallPrinter(NearPrinter):
     def _chunk_of_steps(self, p: ColumnsPhase) -> None:
         w = self.writer
         own = "s.lanes[1 + chunk]" if p.folds else "s.lanes[0]"
+        call = f"{self.name}_p{p.number}(*s.a, s.lanes[0]"
         with self.chunk(f"_shared{p.number}"):
             w.line(f"const {self.name}_shared& s = *(const {self.name}_shared*)context;")
-            w.line(f"{self.name}_p{p.number}(*s.a, s.lanes[0], {own}, 0, s.n, begin, end);")
+            if not (self.few and p.folds):
+                w.line(f"{call}, {own}, 0, s.n, begin, end);")
+                return
+            self.lanes_in_registers("w")
+            w.line(f"{call}, w, 0, {self.few}, begin, end);")
+            with w.block(f"for (i64 j = 0; j < {self.few}; ++j)"):
+                kept = (name for f in p.folds for name in self.results(f))
+                w.lines(f"{own}.{name}[j] = {name}[j];" for name in kept)
 
     def _join(self, p: ColumnsPhase) -> None:
         """A function that folds the chunks' arrays; it is never worth vectors."""

@@ -151,10 +151,14 @@ class WholePrinter(KernelPrinter):
         with w.block(f"if (n <= {short})"):
             self._at_once(p)
         with w.block("else"):
-            given = ", ".join(name for _, name in self.arguments())
-            part, cells = f"{self.name}_part{p.number}", [c for f in p.folds for c in f.cells]
-            w.line(f"const {part} all = {self.name}_long{p.number}({given});")
-            w.lines(f"{name} = all.{name};" for _, name in cells)
+            self._at_length(p)
+
+    def _at_length(self, p: WholePhase) -> None:
+        """All the steps of a long phase into the folds' cells."""
+        given = ", ".join(name for _, name in self.arguments())
+        part, cells = f"{self.name}_part{p.number}", [c for f in p.folds for c in f.cells]
+        self.writer.line(f"const {part} all = {self.name}_long{p.number}({given});")
+        self.writer.lines(f"{name} = all.{name};" for _, name in cells)
 
     def _short(self, p: WholePhase) -> str:
         """How many steps a phase may have to be done right in the launcher, so that a loop of the

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from npjit.codegen.cpp_form import Form, choose
 from npjit.codegen.cuda_across import with_across
+from npjit.codegen.cuda_ahead import with_ahead
 from npjit.codegen.cuda_asked import AskedPrinter, with_questions
 from npjit.codegen.cuda_blocked import BlockedPrinter, is_paired
 from npjit.codegen.cuda_calls import routines_text
@@ -84,21 +85,25 @@ def print_cuda(plan: Plan, fastmath: str | None = None) -> CudaModule:
     }
     windows = {i: StencilPrinter(s, f"k{i}") for i, s in stencils.items()}
     known: dict[int, CudaPrinter] = {**joined, **windows}
-    kernels = tuple(known.get(i) or printer_for(k, f"k{i}") for i, k in enumerate(plan.kernels))
-    options = OPTIONS if fastmath is None else _FAST[fastmath]
     questions = with_questions(plan)
+    plan = with_ahead(plan, known)
+    exact = fastmath != "approx"
+    kernels = tuple(
+        known.get(i) or printer_for(k, f"k{i}", exact) for i, k in enumerate(plan.kernels)
+    )
+    options = OPTIONS if fastmath is None else _FAST[fastmath]
     asking = (q.print() for q in questions.values())
     text = "\n".join([routines_text(plan), *(k.print() for k in kernels), *asking])
     return CudaModule(f"{cuda_prelude(text)}\n{text}", kernels, plan, joined, options, questions)
 
 
-def printer_for(kernel: Kernel, name: str) -> CudaPrinter:
-    """The printer of the kernel's form."""
+def printer_for(kernel: Kernel, name: str, exact: bool) -> CudaPrinter:
+    """The printer of the kernel's form; `exact`: divisions and roots are."""
     form = choose(kernel)
+    if form is Form.MAP and turned_axis(kernel) is None:
+        return MapPrinter(kernel, name, exact)
     if form is Form.MAP:
-        return (
-            MapPrinter(kernel, name) if turned_axis(kernel) is None else TilePrinter(kernel, name)
-        )
+        return TilePrinter(kernel, name)
     plain = _reducing(kernel, name, form)
     if is_paired(kernel):
         return BlockedPrinter(kernel, name, plain)

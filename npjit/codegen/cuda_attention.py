@@ -10,6 +10,7 @@ one, and for rows that are too long or not dense:
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,8 +26,11 @@ _THREADS = 128
 _ROWS = 64
 # the longest rows for which a block has registers, forward and back
 _LONGEST, _LONGEST_BACK = 256, 128
-# numbers in the shared memory of a block: two tiles of keys and two of values
-_SHARED = 12288
+# numbers of a row of k and one of v, times the rows of a tile, forward and back (where functions
+# declare their shared memory); a block has two tiles of each
+_TOGETHER, _TOGETHER_BACK = 16384, 12288
+# tiles whose masks a block looks at
+_LOOKED_AT = 4
 # pieces of 16 bits that make up a float32
 _PIECES = 3
 _NOWHERE = 0
@@ -45,6 +49,17 @@ def attention_for(
     if accumulator_of(call.narrow[0].dtype) == call.narrow[0].dtype or not call.has_dense_rows:
         return None
     return _backward(call, wanted) if params.backward else _forward(call)
+
+
+@dataclass(frozen=True)
+class _Looks:
+    """Where kinds of tiles are, their steps along batches, heads and tiles of rows, and what finds
+    them."""
+
+    kinds: Address | int
+    steps: tuple[int, ...]
+    parts: tuple[Part, ...] = ()
+    regions: tuple[int, ...] = ()
 
 
 class _Call:
@@ -70,18 +85,47 @@ class _Call:
     @property
     def kinds(self) -> list[str]:
         """The types of numbers and mask as template arguments."""
-        mask = "nj_unmasked" if self.mask is None else stored(self.operands[self.mask].dtype)
+        if self.mask is None:
+            mask = "nj_unmasked"
+        elif self.params.mask == "where" and self.params.fill == -math.inf:
+            mask = "nj_hidden"
+        else:
+            mask = stored(self.operands[self.mask].dtype)
         return [ctype(self.narrow[0].dtype), mask]
 
-    def tiles(self) -> list[int]:
+    def tiles(self, together: int) -> list[int]:
         """The lengths of rows of k and v as tiles have them, and how many rows a tile has."""
         depth, width = (64 * up(n, 64) for n in (self.depth, self.width))
-        return [depth, width, min(64, 1 << (_SHARED // (depth + width)).bit_length() - 1)]
+        return [depth, width, min(64, 1 << (together // (depth + width)).bit_length() - 1)]
 
     def given(self) -> list[_Parameter]:
         """Where the arguments lie."""
         others = [_NOWHERE if n is None else Address(n) for n in (self.factor, self.mask)]
         return [*map(Address, range(len(self.narrow))), *others]
+
+    def looks(self, tile: int, region: int, turned: bool = False) -> _Looks:
+        """What finds out about a mask of bools, tiles having so many columns (rows if turned)."""
+        mask = None if self.mask is None else self.operands[self.mask]
+        if mask is None or mask.dtype.itemsize > 1:
+            return _Looks(_NOWHERE, (0, 0, 0))
+        extents = (self.batches // self.heads, self.heads), (self.rows, self.keys)
+        (batches, heads), (rows, columns) = extents
+        m0, m1, *steps = self.mask_steps
+        if turned:
+            rows, columns, steps = columns, rows, steps[::-1]
+        # what is the same along an axis is looked at once
+        batches, heads = batches if m0 else 1, heads if m1 else 1
+        rows = rows if steps[0] else 1
+        across, down = up(columns, tile), up(rows, _ROWS)
+        apart = (heads * down * across * bool(m0), down * across * bool(m1))
+        places = *apart, across * bool(steps[0])
+        grid = down * heads * batches, up(across, _LOOKED_AT)
+        start = Start(f"nj_attention_kinds<{tile}>", grid, _THREADS)
+        assert self.mask is not None
+        found = Address(region, is_scratch=True)
+        words = heads, rows, columns, m0, m1, *steps, *places
+        part = Part(start, (Address(self.mask), found, *words))
+        return _Looks(found, places, (part,), (batches * heads * down * across,))
 
     def words(self, results: Sequence[Operand]) -> list[int] | None:
         """Sizes, and the steps of all arrays along batch, head and row (the mask's along columns
@@ -92,13 +136,18 @@ class _Call:
         found = _two_axes(q.shape[:-2], [a.strides[:-2] for a in arrays])
         if found is None:
             return None
-        (batch, heads), steps = found
-        self.batches = batch * heads
-        words = [heads, self.rows, self.keys, self.depth, self.width]
+        (batch, self.heads), steps = found
+        self.batches = batch * self.heads
+        words = [self.heads, self.rows, self.keys, self.depth, self.width]
         for array, step in zip([*self.narrow, *results], steps, strict=False):
             words += [*step, array.strides[-2]]
-        words += [0] * 4 if mask is None else [*steps[-1], *mask.strides[-2:]]
-        return [*words, _bits(self.params.scale), _bits(self.params.fill)]
+        self.mask_steps = [0] * 4 if mask is None else [*steps[-1], *mask.strides[-2:]]
+        return [*words, *self.mask_steps]
+
+    @property
+    def numbers(self) -> list[int]:
+        """The scale and what masked scores are."""
+        return [_bits(self.params.scale), _bits(self.params.fill)]
 
 
 def _forward(call: _Call) -> Routine | None:
@@ -110,9 +159,14 @@ def _forward(call: _Call) -> Routine | None:
     pieces = 1 if call.params.rounded else _PIECES
     by_pairs = out.aligned >= 2 * out.dtype.itemsize and not any(s % 2 for s in out.strides[:-1])
     width = _width(call.narrow) if by_pairs else 1
-    name = _instance("nj_attention", kind, mask, ctype(out.dtype), *call.tiles(), pieces, width)
-    start = Start(name, (up(call.rows, _ROWS) * call.batches, 1), _THREADS)
-    return Routine((Part(start, (*call.given(), Address(call.arguments), *words)),))
+    depth, columns, tile = tiles = call.tiles(_TOGETHER)
+    name = _instance("nj_attention", kind, mask, ctype(out.dtype), *tiles, pieces, width)
+    shared = 2 * tile * (depth + columns) * call.narrow[0].dtype.itemsize
+    start = Start(name, (up(call.rows, _ROWS) * call.batches, 1), _THREADS, shared)
+    looks = call.looks(tile, 0)
+    places = *call.given(), looks.kinds, Address(call.arguments)
+    part = Part(start, (*places, *words, *looks.steps, *call.numbers))
+    return Routine((*looks.parts, part), looks.regions)
 
 
 def _backward(call: _Call, wanted: Sequence[int]) -> Routine | None:
@@ -121,21 +175,31 @@ def _backward(call: _Call, wanted: Sequence[int]) -> Routine | None:
     words = call.words([])
     if words is None:
         return None
-    instance: list[str | int] = [*call.kinds, *call.tiles(), _width(call.narrow)]
+    *_, tile = tiles = call.tiles(_TOGETHER_BACK)
+    instance: list[str | int] = [*call.kinds, *tiles, _width(call.narrow)]
     places = dict(zip(wanted, range(call.arguments, len(call.operands)), strict=True))
     of_q, of_k, of_v = (Address(places[n]) if n in places else _NOWHERE for n in range(3))
     kept = [Address(n, is_scratch=True) for n in range(3)]
-    parts = []
-    for name, count, made in (
-        ("nj_attention_gradient_rows", call.rows, ()),
-        ("nj_attention_gradient_queries", call.rows, (of_q,)),
-        ("nj_attention_gradient_keys", call.keys, (of_k, of_v)),
-    ):
-        if made and all(m == _NOWHERE for m in made):
-            continue
-        start = Start(_instance(name, *instance), (up(count, _ROWS) * call.batches, 1), _THREADS)
-        parts.append(Part(start, (*call.given(), *made, *kept, *words)))
-    regions = (4 * call.batches * call.rows,) * len(kept)
+    regions: tuple[int, ...] = (4 * call.batches * call.rows,) * len(kept)
+    rows = call.looks(tile, len(regions))
+    regions += rows.regions
+    columns = call.looks(tile, len(regions), turned=True)
+    regions += columns.regions
+
+    def part(name: str, count: int, looks: _Looks, *made: _Parameter) -> Part:
+        start = Start(name, (up(count, _ROWS) * call.batches, 1), _THREADS)
+        given = *call.given(), looks.kinds, *made, *kept
+        return Part(start, (*given, *words, *looks.steps, *call.numbers))
+
+    first, of_rows = (
+        _instance("nj_attention_gradient_rows", *instance, step) for step in ("true", "false")
+    )
+    parts = [*rows.parts, part(first, call.rows, rows, _NOWHERE)]
+    if of_q != _NOWHERE:
+        parts.append(part(of_rows, call.rows, rows, of_q))
+    if (of_k, of_v) != (_NOWHERE, _NOWHERE):
+        of_keys = _instance("nj_attention_gradient_keys", *instance)
+        parts += [*columns.parts, part(of_keys, call.keys, columns, of_k, of_v)]
     return Routine(tuple(parts), regions)
 
 

@@ -241,8 +241,9 @@ def routines_text(plan: Plan) -> str:
     found: set[str] = set()
     for step in every_step(plan.steps):
         if isinstance(step, CallStep) and isinstance(step.params, Weighing):
-            back = {f"nj_attention_gradient_{part}" for part in ("rows", "queries", "keys")}
+            back = {f"nj_attention_gradient_{part}" for part in ("rows", "keys")}
             found |= back if step.params.backward else {"nj_attention"}
+            found |= {"nj_attention_kinds"} if step.params.mask else set()
             found |= {ctype(a.dtype) for a in step.arguments}
         elif isinstance(step, CallStep) and step.op.reduction is not None:
             if step.op.kind is Kind.SCAN:

@@ -14,7 +14,7 @@ lanes of a thread, and `configure`, which says for actual sizes which of them to
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
 from npjit.codegen.cpp_kernel import word_type
 from npjit.codegen.cpp_phase import Statements
@@ -25,6 +25,7 @@ from npjit.codegen.cpp_values import Values
 from npjit.codegen.cuda_lanes import LanePrinter, Moves
 from npjit.codegen.cuda_launch import Configured, Request, Slot
 from npjit.codegen.cuda_moments import take_into_run
+from npjit.codegen.cuda_usual import computed_twice
 from npjit.core.size import product
 from npjit.schedule.kernel import Kernel, Phase, Store, extents
 
@@ -57,7 +58,7 @@ class CudaPrinter:
         found = []
         for i, b in enumerate(self.kernel.buffers):
             if b.role != "row":
-                const = "const " if b.role == "in" else ""
+                const = "const " if b.role in ("in", "answer") else ""
                 found.append(f"{const}{stored(b.dtype)}* mem{i}")
         found += [f"i64 size{i}" for i in range(self.kernel.sizes)]
         for i, dtype in enumerate(self.kernel.scalars):
@@ -76,7 +77,9 @@ class CudaPrinter:
         return self.writer.block(f"__global__ void {bounds} {self.name}{suffix}({given})")
 
     def unpack(self) -> None:
-        """Sizes in the index type."""
+        """Sizes in the index type, if there is anything to do."""
+        answers = [i for i, b in enumerate(self.kernel.buffers) if b.role == "answer"]
+        self.writer.lines(f"if (!*mem{i}) return;" for i in answers)
         self.writer.lines(f"const idx s{i} = (idx)size{i};" for i in range(self.kernel.sizes))
 
     # ------------------------------------------------------------ indices
@@ -130,21 +133,23 @@ class CudaPrinter:
         axis: int,
         before: Sequence[str] = (),
         after: Sequence[str] = (),
+        usual: bool = False,
     ) -> None:
-        """The V lanes along an axis from start<axis> on: packs in, the statements lane by lane,
-        packs out."""
+        """The V lanes along an axis from start<axis> on: packs in, the statements lane by lane
+        (for `usual` numbers first), packs out."""
         w = self.writer
         innermost = max((n for n in printed.levels if n > 0), default=1)
         for level in range(1, innermost):
             w.lines(printed.levels[level])
         w.lines(m.declare() for m in (*moves.loads, *moves.stores))
         self.at_start(axis, [m.load() for m in moves.loads])
-        w.line("#pragma unroll")
-        with w.block("for (i32 lane = 0; lane < V; ++lane)"):
-            w.line(f"const idx x{axis} = start{axis} + lane * count.apart;")
-            w.lines(before)
-            w.lines(printed.levels[innermost])
-            w.lines(after)
+        with computed_twice(w) if usual else nullcontext():
+            w.line("#pragma unroll")
+            with w.block("for (i32 lane = 0; lane < V; ++lane)"):
+                w.line(f"const idx x{axis} = start{axis} + lane * count.apart;")
+                w.lines(before)
+                w.lines(printed.levels[innermost])
+                w.lines(after)
         self.at_start(axis, [m.store() for m in moves.stores])
 
     def at_start(self, axis: int, lines: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements, condition
 from npjit.codegen.cpp_types import ctype, is_complex, plane, stored
 from npjit.codegen.cpp_values import Values
 from npjit.codegen.cuda_launch import Slot
+from npjit.codegen.cuda_usual import usual_call
 from npjit.schedule.kernel import Access, Apply, DType, Instr, Load, Phase, Store
 
 _TURN = re.compile(r"const (f32|f64) (v\d+) = nj_(sin|cos)\((\w+)\);")
@@ -95,6 +96,8 @@ class LanePrinter(PhasePrinter):
         self.ready: dict[int, str] = {}
         # whether a thread runs the phase many times, so that work done once pays
         self.repeated = False
+        # whether divisions and roots are those of usual numbers
+        self.usual = False
 
     def print(self) -> Statements:
         """The phase's statements, with calls that share work made one."""
@@ -109,6 +112,9 @@ class LanePrinter(PhasePrinter):
         in_lanes = self.levels.loops and self.level[number] == self.levels.innermost
         if isinstance(instr, Apply) and self._has_fixed_divisor(number, instr):
             return self._quotient(number, instr)
+        call = usual_call(self.values, instr) if self.usual and in_lanes else None
+        if call is not None:
+            return self._declare(number, [call])
         if not isinstance(instr, Load) or not in_lanes:
             return super()._define(number, instr)
         pack = self.held.get(number, self.rows.get(instr.access.buffer))

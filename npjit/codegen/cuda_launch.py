@@ -25,11 +25,12 @@ _WIDEST = 16
 @dataclass(frozen=True)
 class Start:
     """One function to start: its name with template arguments, blocks along x and y, threads of a
-    block."""
+    block, and bytes of a block's shared memory beside what the function declares."""
 
     function: str
     grid: tuple[int, int]
     block: int
+    shared: int = 0
 
 
 @dataclass(frozen=True)

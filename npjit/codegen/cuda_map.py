@@ -19,6 +19,8 @@ from npjit.codegen.cpp_phase import Statements
 from npjit.codegen.cuda_kernel import CudaPrinter, merged
 from npjit.codegen.cuda_lanes import LanePrinter, Moves, levels_of
 from npjit.codegen.cuda_launch import Configured, Request, Start, up
+from npjit.codegen.cuda_usual import suits_usual
+from npjit.schedule.kernel import Kernel
 
 # rows that a warp does, as many as must be there that warps are worth it
 _ROWS = 8
@@ -37,19 +39,25 @@ class MapPrinter(CudaPrinter):
     # whether there is a function for rows
     by_rows = False
 
+    def __init__(self, kernel: Kernel, name: str, exact: bool = True) -> None:
+        super().__init__(kernel, name)
+        # whether divisions and roots are
+        self.exact = exact
+
     def print(self) -> str:
         axes = self.kernel.outer
         phase = merged(self.kernel.phases)
         printer = LanePrinter(self.values, phase, levels_of(axes, {}), self.slots)
+        printer.usual = self.exact and suits_usual(self.kernel, self.values)
         printed = printer.print()
         with self.function("", block=str(BLOCK)), open_map(self, printed):
-            self.lanes(printed, printer.moves, axes[-1])
+            self.lanes(printed, printer.moves, axes[-1], usual=printer.usual)
         if len(axes) > 1 and self.slots:
             self.by_rows = True
-            self._print_rows(printed, printer.moves)
+            self._print_rows(printed, printer.moves, printer.usual)
         return str(self.writer)
 
-    def _print_rows(self, printed: Statements, moves: Moves) -> None:
+    def _print_rows(self, printed: Statements, moves: Moves, usual: bool) -> None:
         w = self.writer
         *others, last = self.kernel.outer
         with self.function("_rows", block=str(BLOCK)):
@@ -66,7 +74,7 @@ class MapPrinter(CudaPrinter):
                 with w.block(f"for ({loop})"):
                     lanes = f"(i32)nj_size_min(V, (n - {at} + 31) / 32)"
                     w.line(f"const nj_apart count{{{lanes}}};")
-                    self.lanes(printed, moves, last)
+                    self.lanes(printed, moves, last, usual=usual)
 
     def configure(self, request: Request) -> Configured:
         axes = self.kernel.outer

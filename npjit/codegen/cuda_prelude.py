@@ -24,6 +24,7 @@ _HEADERS: tuple[tuple[str, frozenset[str]], ...] = (
     ("cuda_base.h", frozenset()),
     ("cuda_lanes.h", frozenset()),
     ("cuda_join.h", frozenset()),
+    ("cuda_usual.h", frozenset()),
     ("core.h", frozenset()),
     ("integer.h", frozenset()),
     ("float.h", frozenset()),

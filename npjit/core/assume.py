@@ -16,7 +16,7 @@ compiled code is used again only for sizes that give the same answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from npjit.core.size import (
@@ -138,12 +138,25 @@ class Assumptions:
             return False
         if any(self._follows(difference, fact) for fact in self.facts):
             return True
+        if any(self._follows(d, fact) for d in self._without(difference) for fact in self.facts):
+            return True
         return self._known.get(Guard("<=", self.normal(a), self.normal(b)))
 
     def _follows(self, size: Size, fact: Size) -> bool:
         """Whether size >= 0 because fact >= 0."""
         low = bounds(self._extreme(self.normal(size - fact), least=True))[0]
         return low is not None and low >= 0
+
+    def _without(self, size: Size) -> Iterator[Size]:
+        """Sizes without a loop's index, one of which need only be >= 0 for `size` to be: a branch
+        has asked about the index."""
+        if not self._ranged(size):
+            return
+        for fact in self.facts:
+            if self._ranged(fact):
+                rest = self.normal(size - fact)
+                if not self._ranged(rest):
+                    yield rest
 
     def _extreme(self, size: Size, least: bool) -> Size:
         """The least (greatest) value over the ranges of loop indices, as a size without them where

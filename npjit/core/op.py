@@ -44,6 +44,7 @@ from typing import Any
 import numpy as np
 
 from npjit.core.dtypes import text_of
+from npjit.core.interval import Interval
 from npjit.core.size import Size, Var
 
 
@@ -160,6 +161,9 @@ class Op:
     complex_c: str | tuple[str, str] | Callable[..., Any] = ""
     # a quicker text for float32 where a condition holds: (condition, value)
     near: tuple[str, str] | None = None
+    # of complex arguments: the square of the value, which is the rounded root of just this where
+    # nothing overflows; comparisons with a fixed number do without the root
+    square: str = ""
     # how much dearer than an addition one element is; decides recomputation and duplication
     cost: int = 1
     reduction: Reduction | None = None
@@ -180,6 +184,12 @@ class Op:
     relation: str = ""
     # the value is the product of the arguments to these powers
     powers: tuple[float, ...] = ()
+    # of numbers, the value is the sum of the arguments times these
+    addends: tuple[int, ...] = ()
+    # of ints and bools, bit by bit: "&", "|", "^", "~", or ">>" by the second argument
+    bits: str = ""
+    # of ints: the bounds of the result by those of the arguments, where it fits in its type
+    range: Callable[..., Interval] | None = None
     # of an EXTERN: (params, argument types) -> the types of its results, in order
     types: Callable[..., Any] | None = None
     # computing it may raise an error of NumPy's own (a singular matrix): a call runs again as NumPy

@@ -109,7 +109,7 @@ def _stacked(block: Block, watch: Watch, included: list[int], a: Side, b: Side) 
     found = False
     for position, k in enumerate(included):
         target = watch.objects[k]
-        if type(target) is not GrowingList or a.keys is None or b.keys is None:
+        if not isinstance(target, GrowingList) or a.keys is None or b.keys is None:
             continue
         most = watch.most[k] + _more(a.growths[k], b.growths[k])
         if a.keys[position] != b.keys[position]:
@@ -149,7 +149,7 @@ def _side(block: Block, branch: Callable[[], Any], watch: Watch, included: list[
 def _given(block: Block, watch: Watch, number: int) -> Item | None:
     """The type of the items that a branch gives to a list; None when there are none."""
     target = watch.objects[number]
-    if type(target) is not GrowingList or watch.growths([number])[number] == 0:
+    if not isinstance(target, GrowingList) or watch.growths([number])[number] == 0:
         return None
     target.require_given(watch.objects)
     return given_item(block, target, watch.before[number][1])

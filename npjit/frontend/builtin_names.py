@@ -5,6 +5,7 @@ refused.
 from __future__ import annotations
 
 import builtins
+import copy
 import dataclasses
 import functools
 import sys
@@ -15,9 +16,12 @@ import numpy as np
 
 from npjit.core.graph import Weight
 from npjit.frontend.conversions import STAND_INS, convert
+from npjit.frontend.copies import copied, deep_copied
 from npjit.frontend.items import Generated, make_enumerate, make_range, make_zip
 from npjit.frontend.lists import is_stacked
+from npjit.frontend.ordering import first_by, sorted_list
 from npjit.frontend.objects import ClassProxy, SuperProxy, TracedObject, real_class
+from npjit.frontend.values import is_array
 from npjit.ops.errors import NeverCaptured, NotCaptured
 from npjit.ops.selection import Selected
 from npjit.ops.symint import SymInt, is_int, wrap
@@ -28,8 +32,8 @@ if TYPE_CHECKING:
 
 # neither have effects nor read anything but their arguments
 _PURE_NAMES = """
-abs ascii bin bytearray bytes chr dict divmod enumerate filter format frozenset getattr
-hasattr hash hex iter list map next object oct ord pow repr reversed set slice sorted str
+abs ascii bin bytearray bytes chr dict divmod enumerate format frozenset getattr
+hasattr hash hex iter list next object oct ord pow repr reversed set slice str
 tuple zip property staticmethod classmethod NotImplemented Ellipsis True False None
 __build_class__ __debug__
 """
@@ -100,6 +104,8 @@ def _extreme(
     outside: Outside, pick: Any, is_better: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Sizes are compared with a guard; traced numbers by Python's chain of comparisons."""
+    if len(args) == 1 and list(kwargs) == ["key"] and kwargs["key"] is not None:
+        return first_by(outside.control, args[0], kwargs["key"], is_better)
     if len(args) == 1 and not kwargs:
         lazy = _lazily(args[0])
         if lazy is not None:
@@ -121,7 +127,7 @@ def _better(outside: Outside, is_better: Any, best: Any, item: Any) -> Any:
 
 def _lazily(values: Any) -> Generated | None:
     """Values that are many, as what a loop is staged over."""
-    if is_stacked(values):
+    if is_stacked(values) or (is_array(values) and values.ndim):
         return Generated(values, lambda item: item, lambda item: True)
     return values if type(values) is Generated else None
 
@@ -138,7 +144,10 @@ def _kind_of_number(value: Any) -> Any:
 
 
 def _round(outside: Outside, number: Any, *digits: Any, **kwargs: Any) -> Any:
-    """round() to a Python int goes to the even one of two as near."""
+    """round() to a Python int goes to the even one of two as near; with digits a NumPy number is
+    NumPy's."""
+    if type(number) is Tracer and number.weight is Weight.SCALAR and len(digits) == 1:
+        return np.round(number, *digits, **kwargs)
     is_float = (
         type(number) is Tracer and number.dtype.kind == "f" and number.weight is not Weight.ARRAY
     )
@@ -159,15 +168,35 @@ def _sum(outside: Outside, values: Any, *start: Any, **kwargs: Any) -> Any:
 
 
 def _any(outside: Outside, values: Any) -> Any:
+    if is_array(values) and values.ndim == 1:
+        return convert(bool, np.any(values))
     lazy = _lazily(values)
     return any(values) if lazy is None else outside.control.found(lazy, True)
 
 
 def _all(outside: Outside, values: Any) -> Any:
+    if is_array(values) and values.ndim == 1:
+        return convert(bool, np.all(values))
     lazy = _lazily(values)
     if lazy is None:
         return all(values)
     return outside.control.not_(outside.control.found(lazy, False))
+
+
+def _sorted(outside: Outside, values: Any, *, key: Any = None, reverse: Any = False) -> Any:
+    return sorted_list(outside.control, values, key, reverse)
+
+
+def _map(outside: Outside, function: Any, *iterables: Any) -> Any:
+    if len(iterables) == 1:
+        return outside.control.generated(iterables[0], function)
+    return map(function, *iterables)
+
+
+def _filter(outside: Outside, function: Any, iterable: Any) -> Any:
+    if function is None:
+        return filter(None, iterable)
+    return outside.control.generated(iterable, lambda item: item, function)
 
 
 def _is_float(value: Any) -> bool:
@@ -241,6 +270,9 @@ _REPLACED: dict[str, Callable[..., Any]] = {
     "max": _max,
     "round": _round,
     "sum": _sum,
+    "sorted": _sorted,
+    "map": _map,
+    "filter": _filter,
     "any": _any,
     "all": _all,
     "type": _type,
@@ -260,4 +292,6 @@ def _fields(outside: Outside, obj: Any) -> Any:
 REPLACED_FUNCTIONS: dict[Any, Callable[..., Any]] = {
     dataclasses.replace: _replace,
     dataclasses.fields: _fields,
+    copy.copy: copied,
+    copy.deepcopy: deep_copied,
 }

@@ -16,8 +16,9 @@ from npjit.frontend.carries import Permuted
 from npjit.frontend.decisions import Decisions
 from npjit.frontend.effects import Watch
 from npjit.frontend.items import Generated, Items, items_of
-from npjit.frontend.lists import GrowingList
+from npjit.frontend.lists import GrowingList, is_stacked
 from npjit.frontend.loops import Stager
+from npjit.frontend.ordering import order_of
 from npjit.frontend.resized import Resizing, Written
 from npjit.frontend.values import NotStaged, is_number, truth_of
 from npjit.ops.errors import NotCaptured
@@ -28,6 +29,8 @@ from npjit.ops.tracer import where_called
 # loops of at most so many trips unroll; those whose arrays change their shape up to the second
 # number, loops that cannot be staged up to the third
 SHORT = 4
+# so many trips of unrolled loops inside each other: those inside do not unroll
+UNROLLED = 64
 RESIZED = 16
 LONGEST = 256
 # a trip behind a traced way out is a branch inside the one before: so many at most
@@ -36,6 +39,9 @@ NESTED = 8
 
 class Control(Decisions):
     """The control flow of one trace."""
+
+    # trips of the unrolled loops around, multiplied
+    unrolled = 1
 
     # ------------------------------------------------------------ items
 
@@ -126,6 +132,18 @@ class Control(Decisions):
         (made,) = self.for_loop(items.rest(), body, (values.element(items.get(0)),), ("best",), ())
         return made
 
+    def list_of(self, cls: Any, values: Any) -> Any:
+        """list(values), where the name `list` stands for `cls`"""
+        if cls is not list or not (type(values) is Generated or is_stacked(values)):
+            return cls(values)
+        if type(values) is Generated:
+            return self.listed(values.iterable, values.element, values.test)
+        return values.copy()
+
+    def order(self, items: Any, key: Any, reverse: Any) -> Any:
+        """The positions of a list's items in their order; None where Python can sort."""
+        return order_of(self, items, key, reverse)
+
     def growing(self, items: list[Any]) -> Any:
         """A list display that the function appends to, or indexes."""
         return GrowingList(self.block, items)
@@ -160,8 +178,9 @@ class Control(Decisions):
                 return state
         except Unknown:
             certain = False
-        if isinstance(items.trips, int) and items.trips <= SHORT:
-            return self._unrolled(_each(items, items.trips), body, state, stops)
+        trips = items.trips if isinstance(items.trips, int) else UNROLLED
+        if trips <= SHORT and self.unrolled * trips <= UNROLLED:
+            return self._unrolled(_each(items, trips), body, state, stops)
         return self._staged_for(items, body, state, stops, certain)
 
     def _staged_for(
@@ -254,6 +273,15 @@ class Control(Decisions):
     def _unrolled(
         self, items: Sequence[Callable[[], Any]], body: Callable[..., Any], state: Any, stops: Any
     ) -> Any:
+        before, self.unrolled = self.unrolled, self.unrolled * max(1, len(items))
+        try:
+            return self._one_by_one(items, body, state, stops)
+        finally:
+            self.unrolled = before
+
+    def _one_by_one(
+        self, items: Sequence[Callable[[], Any]], body: Callable[..., Any], state: Any, stops: Any
+    ) -> Any:
         for position, item in enumerate(items):
             for k in stops:
                 if self._is_traced(state[k]):
@@ -282,7 +310,7 @@ class Control(Decisions):
             return state
         if any(self._is_traced(state[j]) for j in others):
             raise NotStaged("several traced ways out of an unrolled loop")
-        return self._unrolled(items[1:], body, body(items[0](), *state), stops)
+        return self._one_by_one(items[1:], body, body(items[0](), *state), stops)
 
     def _staged_while(self, test: Any, body: Any, state: Any, stops: Any) -> Any:
         stager = Stager(self.block, state, stops, [test, body])

@@ -11,6 +11,7 @@ from typing import Any
 
 from npjit.core.graph import TensorType
 from npjit.frontend.branches import Raised, scalar_condition, trace_branches
+from npjit.frontend.membership import contains
 from npjit.frontend.values import NOT_BOUND, UNDEFINED, NotStaged, truth_of
 from npjit.ops import build, kinds
 from npjit.ops.errors import NotCaptured
@@ -78,6 +79,10 @@ class Decisions:
         if not self._is_traced(value):
             return not value
         return self._traced(value, lambda: False, lambda: True)
+
+    def contains(self, item: Any, container: Any) -> Any:
+        """item in container"""
+        return contains(self, item, container)
 
     def truth(self, value: Any) -> Any:
         """An operand of a condition, as far as it decides."""

@@ -56,12 +56,12 @@ class Watch:
             self._collect(root, seen)
         self.before = [_contents(x) for x in self.objects]
         # how long the lists are at most
-        self.most = [x.most if type(x) is GrowingList else 0 for x in self.objects]
+        self.most = [x.most if isinstance(x, GrowingList) else 0 for x in self.objects]
 
     def growths(self, numbers: Iterable[int]) -> dict[int, Size]:
         """How many items, at most, these lists have been given."""
         lists = {k: self.objects[k] for k in numbers}
-        return {k: x.most - self.most[k] for k, x in lists.items() if type(x) is GrowingList}
+        return {k: x.most - self.most[k] for k, x in lists.items() if isinstance(x, GrowingList)}
 
     def grow(self, growths: Mapping[int, Size]) -> None:
         """Let these lists have been given so many items."""
@@ -169,7 +169,7 @@ def _slots(cls: type) -> list[str]:
 def _contents(value: Any) -> Contents:
     cls = type(value)
     if is_stacked(value):
-        return ("rows", value.item), (*value.rows, value.length)
+        return ("rows", value.item), (*value.rows, value.first, value.length)
     if issubclass(cls, list):
         return tuple(range(len(value))), tuple(value)
     if issubclass(cls, set):
@@ -186,7 +186,7 @@ def _contents(value: Any) -> Contents:
 def _fill_growing(target: GrowingList, keys: Sequence[Any], values: Sequence[Any]) -> None:
     if keys[:1] == ("rows",):
         list.clear(target)
-        (*rows, target.length), target.item = values, keys[1]
+        (*rows, target.first, target.length), target.item = values, keys[1]
         target.rows = tuple(rows)
     else:
         target.unstack(list(values))
@@ -200,7 +200,7 @@ def _fill(target: Any, keys: Sequence[Any], values: Sequence[Any]) -> None:
     cls = type(target)
     if cls is MadeObject:
         target, cls = target._npjit_own, dict
-    if cls is GrowingList:
+    if issubclass(cls, GrowingList):
         _fill_growing(target, keys, values)
     elif issubclass(cls, list):
         target[:] = values

@@ -3,14 +3,17 @@ number."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from npjit.core.assume import Unknown
 from npjit.core.graph import Block
-from npjit.core.size import Size, floordiv, smin
+from npjit.core.size import Size, floordiv, product, smin
 from npjit.frontend.lists import is_stacked
 from npjit.ops.errors import NotCaptured
 from npjit.ops.indexing import is_position, traced_int
@@ -35,6 +38,10 @@ class Items:
             lambda k: tuple(partial(self.get, k * period + r) for r in range(period)),
             self.block,
         )
+
+    def __iter__(self) -> Iterator[Any]:
+        trips = max(0, self.block.sizes.specialise(self.trips))
+        return iter([self.get(k) for k in range(trips)])
 
     def rest(self) -> Items:
         """All but the first."""
@@ -157,10 +164,47 @@ class _Count:
             n = n + 1
 
 
+def make_product(block: Block, *args: Any, repeat: Any = 1) -> Any:
+    """itertools.product() of traced code."""
+    parts = [items_of(block, a) for a in args] * repeat
+    known = [p for p in parts if p is not None]
+    if not known or len(known) < len(parts):
+        return itertools.product(*args, repeat=repeat)
+    return _grid(block, known)
+
+
+def make_ndindex(block: Block, *shape: Any) -> Any:
+    """np.ndindex() of traced code."""
+    extents = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+    return make_product(block, *(make_range(block, n) for n in extents))
+
+
+def make_ndenumerate(block: Block, array: Any) -> Any:
+    """np.ndenumerate() of traced code."""
+    if type(array) is not Tracer or not array.ndim:
+        return np.ndenumerate(array)
+    places = _grid(block, [Items(n, lambda k: k, block) for n in array.raw_shape])
+    return Items(places.trips, lambda k: (at := places.get(k), array[at]), block)
+
+
+def _grid(block: Block, axes: Sequence[Items]) -> Items:
+    """All combinations of the items of some axes, those of the last one running fastest."""
+    counts = [a.trips for a in axes]
+
+    def get(k: Any) -> tuple[Any, ...]:
+        found = []
+        for axis, inner in zip(axes, range(1, len(axes) + 1), strict=True):
+            place = k // wrap(block, product(counts[inner:]))
+            found.append(axis.get(place % wrap(block, axis.trips) if found else place))
+        return tuple(found)
+
+    return Items(product(counts), get, block)
+
+
 def _is_lazy(value: Any) -> bool:
     if is_stacked(value) or type(value) is Selected:
         return True
-    return type(value) in (TracedRange, TracedZip) or (type(value) is Tracer and value.ndim > 0)
+    return type(value) in (TracedRange, TracedZip, Items) or (type(value) is Tracer and value.ndim > 0)
 
 
 def items_of(block: Block, iterable: Any) -> Items | None:

@@ -7,7 +7,9 @@ the outside (files, random numbers, print options) is refused when called.
 
 from __future__ import annotations
 
+import collections
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from types import ModuleType
@@ -17,6 +19,8 @@ import numpy as np
 
 from npjit.core.graph import Weight
 from npjit.frontend.conversions import convert, stand_in
+from npjit.frontend.deques import GrowingDeque
+from npjit.frontend.items import make_ndenumerate, make_ndindex, make_product
 from npjit.frontend.lists import whole
 from npjit.frontend.vectorized import vectorize
 from npjit.ops import build, kinds
@@ -277,8 +281,19 @@ def _require_finite(block: Any, f: Any, result: Any, numbers: list[Any]) -> None
     block.add(kinds.CHECK, (node,), f"ValueError: math domain error in {f.__name__}", node.type)
 
 
+# classes whose objects are made of traced values
+_MADE_BY_CALLS: dict[Any, Callable[..., Any]] = {
+    collections.deque: GrowingDeque,
+    itertools.product: make_product,
+    np.ndenumerate: make_ndenumerate,
+    np.ndindex: make_ndindex,
+}
+
+
 def _forms() -> dict[int, Callable[[Any], Any]]:
     table: dict[int, Callable[[Any], Any]] = {id(np.errstate): lambda block: _errstate}
+    for cls, make in _MADE_BY_CALLS.items():
+        table[id(cls)] = functools.partial(functools.partial, make)
     table[id(np.vectorize)] = lambda block: functools.partial(vectorize, block.capture.outside)
     for name, made in traced_namespace().items():
         original = getattr(np, name, None)

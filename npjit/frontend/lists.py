@@ -3,7 +3,7 @@
 Staged source makes a `GrowingList` of each list display whose name is appended to or indexed. As
 long as that happens where Python's own path is taken it is a plain list. When the body of a staged
 loop or branch changes it, it gets `rows`, arrays with room for the items of all trips, and from
-then on it holds (rows, length); the length may depend on values:
+then on it holds (rows, first, length); where it begins and its length may depend on values:
 
     out = []                          rows = np.zeros(n); length = 0
     for i in range(n):          ->    for i in range(n):
@@ -23,7 +23,8 @@ from weakref import ref
 from npjit.core.graph import Block
 from npjit.core.size import Size, atoms
 from npjit.frontend import rows as row
-from npjit.frontend.rows import Item, ListOfRows, item_of
+from npjit.frontend.list_methods import ListMethods
+from npjit.frontend.rows import Item, item_of
 from npjit.frontend.values import NotStaged, is_array
 from npjit.ops import build
 from npjit.ops.errors import NotCaptured
@@ -39,7 +40,7 @@ MOST_ITEMS = 64
 MORE = 8
 
 
-class GrowingList(ListOfRows):
+class GrowingList(ListMethods):
     """See the module's docstring. `item` is the type of one item; `most` a bound of the length."""
 
     _npjit_rebuilds_as = stands_for = list
@@ -48,6 +49,8 @@ class GrowingList(ListOfRows):
         super().__init__(items)
         self.block = block
         self.length: Any = None
+        # the row of the first item: those before have been taken away
+        self.first: Any = 0
         self.most: Size = len(self)
         # lists, dicts and objects that have become rows, with what they held then
         self.given: list[tuple[Any, list[Any]]] = []
@@ -71,7 +74,8 @@ class GrowingList(ListOfRows):
         if items and item.is_mutable:
             raise NotStaged("a list of lists, dicts or objects grows in a loop")
         self.clear()
-        self.rows, self.length, self.item = row.rows_for(self.block, item, room), 0, item
+        self.rows, self.item = row.rows_for(self.block, item, room), item
+        self.first, self.length = 0, 0
         for k, value in enumerate(items):
             self._put(k, value, own=False)
         self.length = len(items)
@@ -84,18 +88,26 @@ class GrowingList(ListOfRows):
             raise NotStaged("the items of a list change their type in a loop")
         self.item = both
 
+    def hold(self, rows: Sequence[Any], item: Item) -> None:
+        """From now on the items are these rows, which nobody else has."""
+        self.rows, self.item, self.first = tuple(rows), item, 0
+        self.most = rows[0].raw_shape[0]
+        self.length = wrap(self.block, self.most)
+
     def snapshot(self) -> tuple[Any, ...]:
         """What `revert` takes to make the list what it is now."""
-        return list(super().__iter__()), self.rows, self.length, self.item, self.most
+        items = list(super().__iter__())
+        return items, self.rows, self.first, self.length, self.item, self.most
 
     def revert(self, before: tuple[Any, ...]) -> None:
         """The list as it was."""
-        items, self.rows, self.length, self.item, self.most = before
+        items, self.rows, self.first, self.length, self.item, self.most = before
         super().__setitem__(slice(None), items)
 
     def unstack(self, items: list[Any]) -> None:
         """A plain list again."""
         self.rows = self.length = self.item = None
+        self.first = 0
         super().__setitem__(slice(None), items)
 
     @property
@@ -117,6 +129,27 @@ class GrowingList(ListOfRows):
             return size_of(self.length)
         return bind(self.block, as_node(self.block, self.length), 0, self.room)
 
+    @property
+    def end(self) -> Any:
+        """The row behind the last item."""
+        return self.first + self.length
+
+    def shown(self) -> list[Any]:
+        """The rows of the items that there are."""
+        assert self.rows is not None
+        if self._begins_first():
+            end = wrap(self.block, self.extent)
+            return [r[:end] for r in self.rows]
+        return [r[self.first : self.end] for r in self.rows]
+
+    def placed(self) -> list[Any]:
+        """Rows that begin with the first item."""
+        assert self.rows is not None
+        return list(self.rows if self._begins_first() else self.shown())
+
+    def _begins_first(self) -> bool:
+        return type(self.first) is int and self.first == 0
+
     def append(self, value: Any) -> None:
         self.most = self.most + 1
         if self.rows is None:
@@ -124,42 +157,26 @@ class GrowingList(ListOfRows):
             return
         if not self.is_outside and not self._is_sure_of(self.most):
             self._widen(self.room + MORE)
-        if is_int(self.length) and not self._is_sure_of(size_of(self.length) + 1):
+        if is_int(self.end) and not self._is_sure_of(size_of(self.end) + 1):
             # the loop around finds the room too small, and its body is traced again
             never = build.constant(self.block, False, build.BOOL)
             self.block.add(CHECK, (never,), "a list without room", never.type)
         else:
-            self._put(self.length, value, own=True)
+            self._put(self.end, value, own=True)
         self.length = self.length + 1
 
     def extend(self, values: Any) -> None:
-        for value in list(values):
-            self.append(value)
+        def body(item: Any) -> tuple[()]:
+            self.append(item)
+            return ()
 
-    def pop(self, *index: Any) -> Any:
-        if self.rows is None:
-            return super().pop(*index)
-        if index not in ((), (-1,)):
-            raise NotCaptured("list.pop of an item that is not the last one")
-        extent = self.extent
-        if build.is_empty(self.block, extent):
-            raise IndexError("pop from empty list")
-        last = wrap(self.block, extent - 1)
-        value = self.read(last)
-        self.length = last if is_int(self.length) else weak_number(last)
-        return value
-
-    def __delitem__(self, key: Any) -> None:
-        if self.rows is None:
-            super().__delitem__(key)
-        elif type(key) is int and key == -1:
-            self.pop()
-        else:
-            raise NotCaptured("del of an item of a list that grows in a loop")
+        is_own = values is self
+        control = self.block.capture.outside.control  # type: ignore[attr-defined]
+        control.for_loop(self.copy() if is_own else values, body, (), (), ())
 
     def truth(self) -> Any:
         """Whether there are items."""
-        return self.length if self.rows is not None else super().__len__() > 0
+        return self.length > 0 if self.rows is not None else super().__len__() > 0
 
     def __iadd__(self, values: Any) -> Any:
         self.extend(values)
@@ -204,9 +221,8 @@ class GrowingList(ListOfRows):
 
     def whole(self) -> Any:
         """All items as an array."""
-        assert self.rows is not None and self.item is not None
-        end = wrap(self.block, self.extent)
-        return row.as_array([r[:end] for r in self.rows], self.item)
+        assert self.item is not None
+        return row.as_array(self.shown(), self.item)
 
     def __len__(self) -> int:
         if self.rows is None:
@@ -225,13 +241,9 @@ class GrowingList(ListOfRows):
 
     def _part(self, key: slice) -> GrowingList:
         """A list of the items that a slice names."""
-        assert self.rows is not None
-        end = wrap(self.block, self.extent)
+        assert self.item is not None
         made = GrowingList(self.block, [])
-        made.rows = tuple(r[:end][key].copy() for r in self.rows)
-        made.item = self.item
-        made.most = normalise_slice(self.block, key, self.extent).length
-        made.length = wrap(self.block, made.most)
+        made.hold([r[key].copy() for r in self.shown()], self.item)
         return made
 
     def _is_computed(self, key: Any) -> bool:
@@ -254,14 +266,14 @@ class GrowingList(ListOfRows):
     def read(self, position: Any) -> Any:
         """The item at a position that is in range."""
         assert self.rows is not None and self.item is not None
-        return row.read(self.block, self.rows, self.item, position)
+        return row.read(self.block, self.rows, self.item, self.first + position)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if self.rows is None and not self._is_computed(key):
             super().__setitem__(key, value)
             return
         self._stack_as_it_is()
-        self._put(self._position(key), value, own=True)
+        self._put(self.first + self._position(key), value, own=True)
 
     def __iter__(self) -> Iterator[Any]:
         if self.rows is None:
@@ -284,7 +296,7 @@ def _plain(name: str) -> Callable[..., Any]:
 
 _OTHERS = """
 __add__ __imul__ __mul__ __rmul__ __contains__ __eq__ __ne__ __lt__ __le__
-__gt__ __ge__ __reversed__ insert remove sort reverse copy index count
+__gt__ __ge__ __reversed__
 """
 for _name in _OTHERS.split():
     setattr(GrowingList, _name, _plain(_name))
@@ -297,7 +309,7 @@ def whole(value: Any) -> Any:
 
 def is_stacked(value: Any) -> bool:
     """Whether a value is a list that has become rows."""
-    return type(value) is GrowingList and value.rows is not None
+    return isinstance(value, GrowingList) and value.rows is not None
 
 
 def given_item(block: Block, target: GrowingList, known: Sequence[Any]) -> Item:

@@ -136,13 +136,13 @@ class LoopState:
             target = self.watch.objects[k]
             if self.watch.keys([k]) == [keys]:
                 continue
-            if type(target) is not GrowingList or (keys[:1] == ("rows",) and not target.rows):
+            if not isinstance(target, GrowingList) or (keys[:1] == ("rows",) and not target.rows):
                 raise NotStaged("a container grows or shrinks in a loop")
             raise Grown(k, given_item(self.block, target, self.watch.before[k][1]))
 
     def _require_given(self, out: Any) -> None:
         """What has become rows in this trip nobody may change later."""
-        lists = [x for k in self.included if type(x := self.watch.objects[k]) is GrowingList]
+        lists = [x for k in self.included if isinstance(x := self.watch.objects[k], GrowingList)]
         if any(x.given for x in lists):
             visible = [*self.watch.objects, *Watch(list(out)).objects]
             for x in lists:

@@ -16,11 +16,13 @@ import dis
 import functools
 import itertools
 import math
+import os
 import sys
 import sysconfig
 import types
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,12 +31,14 @@ from npjit import _runtime
 from npjit._runtime import LazyArray, Recording
 from npjit.frontend.conversions import STAND_INS
 from npjit.frontend.library import FORMS, library_value
+from npjit.frontend.recorded_calls import CALLED, calling_code
 from npjit.ops.errors import active_trace
 from npjit.ops.namespace import traced_namespace
 from npjit.ops.operands import has_traced
 
 _PLACES = sysconfig.get_paths()
-_LIBRARIES = tuple({_PLACES[name] for name in ("stdlib", "purelib", "platlib")})
+_OWN = f"{Path(__file__).parents[1]}{os.sep}"
+_LIBRARIES = tuple({_PLACES[name] for name in ("stdlib", "purelib", "platlib")} | {_OWN})
 # Python needs these as numbers of its own, which have no derivative
 _OWN_NUMBERS = (int, bool, np.ndarray)
 
@@ -64,6 +68,7 @@ class Names:
             **{t.__name__: s for t, s in STAND_INS.items() if t in (float, complex)},
             "type": _type,
             "__import__": self._import,
+            CALLED: self.called,
         }
         # id -> (what is read, what is given), so that one object is one
         self._known: dict[int, tuple[Any, Any]] = {}
@@ -94,7 +99,7 @@ class Names:
             made = _REPLACED[id(value)](self)
             self._known[id(value)] = (value, made)
             return made
-        if cls is types.FunctionType and is_users(value.__code__.co_filename):
+        if _is_users_function(value):
             return self._stage(value)
         if cls is types.MethodType:
             return types.MethodType(self.read(value.__func__), value.__self__)
@@ -103,6 +108,20 @@ class Names:
         if cls is types.ModuleType and is_users(getattr(value, "__file__", None) or ""):
             return RecordedModule(self, value)
         return value
+
+    def called(self, value: Any) -> Any:
+        """What the function calls for a value: a class as what makes objects of it."""
+        if type(value) is type and _is_made_by_init(value):
+            return functools.partial(self._make, value)
+        run = getattr(type(value), "__call__", None)  # noqa: B004 (that of the class)
+        if not isinstance(value, type) and _is_users_function(run):
+            return self.read(types.MethodType(run, value))
+        return self.read(value)
+
+    def _make(self, cls: type, /, *args: Any, **kwargs: Any) -> Any:
+        made = object.__new__(cls)
+        self.read(types.MethodType(cls.__init__, made))(*args, **kwargs)  # type: ignore[misc]
+        return made
 
     def forget(self) -> None:
         """The call is over."""
@@ -120,7 +139,8 @@ class Names:
         closure = function.__closure__ or ()
         cells = tuple(types.CellType() if self._is_read(c) else c for c in closure)
         scope = RecordedGlobals(self, function.__globals__)
-        made = types.FunctionType(code, scope, function.__name__, function.__defaults__, cells)
+        runs = calling_code(code)
+        made = types.FunctionType(runs, scope, function.__name__, function.__defaults__, cells)
         self._known[id(function)] = (function, made)
         made.__kwdefaults__, made.__qualname__ = function.__kwdefaults__, function.__qualname__
         for cell, own in zip(cells, closure, strict=True):
@@ -169,6 +189,16 @@ class RecordedModule:
 def is_users(filename: str) -> bool:
     """Whether a file is the user's, and not Python's or an installed package's."""
     return bool(filename) and not filename.startswith(("<frozen", *_LIBRARIES))
+
+
+def _is_users_function(value: Any) -> bool:
+    return type(value) is types.FunctionType and is_users(value.__code__.co_filename)
+
+
+def _is_made_by_init(cls: type) -> bool:
+    """Whether a user's class has nothing but an `__init__` to make its objects."""
+    found = {name: getattr(cls, name) for name in ("__init__", "__new__")}
+    return _is_users_function(found["__init__"]) and found["__new__"] is object.__new__
 
 
 @lru_cache(maxsize=4096)

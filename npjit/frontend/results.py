@@ -82,7 +82,9 @@ class Results:
             self._once(value)
             if value.item.mixed:
                 raise NotCaptured("the function returns a list of Python's and NumPy's numbers")
-            parts = [self.describe(v) for v in (value.length, *value.rows)]
+            if value.stands_for is not list:
+                raise NotCaptured(f"the function returns a {value.stands_for.__name__}")
+            parts = [self.describe(v) for v in (value.length, *value.placed())]
             return ("applied", Rebuilt(value.item), parts)
         if type(value) in (TracedDict, TracedList):
             return ("step", value.step)

@@ -22,6 +22,7 @@ import itertools
 import types
 from typing import Any
 
+from npjit.frontend.extended import extend_lists
 from npjit.frontend.jumps import CONTROL, RESULT, Unstageable, structure
 from npjit.frontend.liveness import (
     NONE,
@@ -32,6 +33,7 @@ from npjit.frontend.liveness import (
     live_before,
     live_in,
 )
+from npjit.frontend.matched import without_match
 from npjit.frontend.named import move_named
 from npjit.frontend.source import compile_function, function_tree
 from npjit.frontend.unbound import flag_unbound
@@ -47,7 +49,9 @@ def staged_code(code: types.CodeType) -> types.CodeType | None:
         return None
     node = copy.deepcopy(tree)
     if isinstance(node, ast.FunctionDef):
+        without_match(node)
         move_named(node)
+        extend_lists(node)
     if not _has_control(node):
         return None
     try:
@@ -85,12 +89,14 @@ def _has_control(tree: ast.AST) -> bool:
         isinstance(n, _CONTROL_NODES)
         or (isinstance(n, ast.UnaryOp) and isinstance(n.op, ast.Not))
         or (isinstance(n, ast.Compare) and len(n.ops) > 1)
+        or (isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.In | ast.NotIn))
+        or (isinstance(n, ast.expr) and _is_named(n, "list"))
         for n in ast.walk(tree)
     )
 
 
 # methods of lists that grow in loops
-_CHANGES = ("append", "extend", "pop")
+_CHANGES = ("append", "extend", "pop", "insert", "remove", "sort", "reverse", "clear")
 
 
 def _rewrite_function(node: ast.FunctionDef) -> None:
@@ -112,6 +118,8 @@ def _appended(node: ast.FunctionDef) -> Names:
     for n in ast.walk(node):
         if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute):
             owner = n.func.value if n.func.attr in _CHANGES else None
+        elif isinstance(n, ast.AugAssign):
+            owner = n.target
         else:
             owner = n.value if isinstance(n, ast.Subscript) else None
         if isinstance(owner, ast.Name):
@@ -304,7 +312,7 @@ class Expressions(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
         if len(node.ops) == 1:
-            return node
+            return _membership(node)
         # a < b < c  ->  (lambda l, r: and_(l < r, lambda: r < c))(a, b), b evaluated once
         left, right = _load("_nj_l"), _load("_nj_r")
         first = ast.Compare(left, [node.ops[0]], [right])
@@ -322,6 +330,8 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
             node.args = [_comprehended("generated", node.args[0])]
+        if _is_named(node, "list") and len(node.args) == 1 and not node.keywords:
+            return _at(_call("list_of", [node.func, node.args[0]]), node)
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
@@ -331,6 +341,21 @@ class Expressions(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         _rewrite_function(node)
         return node
+
+
+def _is_named(e: ast.expr, name: str) -> bool:
+    """Whether an expression calls this name."""
+    return isinstance(e, ast.Call) and isinstance(e.func, ast.Name) and e.func.id == name
+
+
+def _membership(node: ast.Compare) -> ast.expr:
+    """x in y, x not in y as calls; other comparisons as they are."""
+    (kind,), given = node.ops, [node.left, *node.comparators]
+    if not isinstance(kind, ast.In | ast.NotIn):
+        return node
+    found = _call("contains", given)
+    made: ast.expr = found if isinstance(kind, ast.In) else _call("not_", [found])
+    return _at(made, node)  # type: ignore[no-any-return]
 
 
 def _comprehended(name: str, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
@@ -356,7 +381,7 @@ def _growing(value: ast.expr) -> ast.expr:
     """List displays, by themselves or in a tuple, as lists that may grow in a staged loop."""
     if isinstance(value, ast.Tuple):
         value.elts = [_growing(v) for v in value.elts]
-    if isinstance(value, ast.List):
+    if isinstance(value, ast.List) or (_is_named(value, "list") and not value.args):  # type: ignore[attr-defined]
         return _at(_call("growing", [value]), value)
     is_product = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult)
     if is_product and isinstance(value.left, ast.List):  # type: ignore[attr-defined]

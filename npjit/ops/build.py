@@ -260,6 +260,15 @@ def ufunc(
     return made
 
 
+_BITWISE = {"&": np.bitwise_and, "^": np.bitwise_xor, ">>": np.right_shift}
+
+
+def bits(block: Block, sign: str, a: Node, b: Node) -> Node:
+    """a & b, a ^ b or a >> b for ints of one dtype."""
+    f = _BITWISE[sign]
+    return ufunc(block, kinds.UFUNCS[f], f, [a, b])
+
+
 def select(block: Block, condition: Node, a: Node, b: Node) -> Node:
     """where(condition, a, b) for a bool condition and values of one dtype."""
     return apply(block, kinds.ROWS["select"], [condition, a, b], a.dtype)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from npjit.core import interval
 from npjit.ops.gating import gate, over, scaled
 from npjit.ops.kinds import elementwise
 
@@ -38,6 +39,8 @@ elementwise(
     complex_c=("{0r} + {1r}", "{0i} + {1i}"),
     vjp=lambda g, y, a, b: [g, g],
     neutral=((0, -0.0), (1, -0.0)),
+    addends=(1, 1),
+    range=interval.plus,
 )
 elementwise(
     np.subtract,
@@ -45,6 +48,8 @@ elementwise(
     complex_c=("{0r} - {1r}", "{0i} - {1i}"),
     vjp=lambda g, y, a, b: [g, -g],
     neutral=((1, 0),),
+    addends=(1, -1),
+    range=interval.minus,
 )
 elementwise(
     np.multiply,
@@ -53,6 +58,7 @@ elementwise(
     vjp=lambda g, y, a, b: [scaled(g, b), scaled(g, a)],
     neutral=((0, 1), (1, 1)),
     powers=(1, 1),
+    range=interval.times,
 )
 
 
@@ -70,7 +76,9 @@ elementwise(
     neutral=((1, 1),),
     powers=(1, -1),
 )
-elementwise(np.floor_divide, "nj_floor_divide({0}, {1})", cost=8, flat=True)
+elementwise(
+    np.floor_divide, "nj_floor_divide({0}, {1})", cost=8, flat=True, range=interval.quotient
+)
 
 
 def _remainder_vjp(g: Any, y: Any, a: Any, b: Any) -> list[Any]:
@@ -81,7 +89,9 @@ def _fmod_vjp(g: Any, y: Any, a: Any, b: Any) -> list[Any]:
     return [g, scaled(-g, np.trunc(a / b))]
 
 
-elementwise(np.remainder, "nj_remainder({0}, {1})", cost=8, vjp=_remainder_vjp)
+elementwise(
+    np.remainder, "nj_remainder({0}, {1})", cost=8, vjp=_remainder_vjp, range=interval.modulo
+)
 elementwise(np.fmod, "nj_fmod({0}, {1})", cost=8, vjp=_fmod_vjp)
 
 # ---------------------------------------------------------------- one argument
@@ -117,7 +127,13 @@ def _absolute_vjp(g: Any, y: Any, x: Any) -> list[Any]:
     return [gate(g, g * x / np.where(y == 0, 1, y))]
 
 
-elementwise(np.absolute, "nj_absolute({0})", complex_c="nj_absolute({0})", vjp=_absolute_vjp)
+elementwise(
+    np.absolute,
+    "nj_absolute({0})",
+    complex_c="nj_absolute({0})",
+    square="{0r} * {0r} + {0i} * {0i}",
+    vjp=_absolute_vjp,
+)
 elementwise(np.fabs, "nj_fabs({0})", vjp=_absolute_vjp)
 elementwise(np.sign, "nj_sign({0})", complex_c="nj_sign({0})", flat=True)
 elementwise(
@@ -159,15 +175,17 @@ def _among_numbers(rule: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     return vjp
 
 
-def _binary_call(ufunc: np.ufunc, vjp: Callable[..., Any] | None, cost: int) -> None:
+def _binary_call(
+    ufunc: np.ufunc, vjp: Callable[..., Any], cost: int, range: Callable[..., Any]
+) -> None:
     call = f"nj_{ufunc.__name__}({{0}}, {{1}})"
-    elementwise(ufunc, call, complex_c=call, vjp=vjp, cost=cost)
+    elementwise(ufunc, call, complex_c=call, vjp=vjp, cost=cost, range=range)
 
 
-_binary_call(np.maximum, _larger_vjp, 1)
-_binary_call(np.minimum, _smaller_vjp, 1)
-_binary_call(np.fmax, _among_numbers(_larger_vjp), 2)
-_binary_call(np.fmin, _among_numbers(_smaller_vjp), 2)
+_binary_call(np.maximum, _larger_vjp, 1, interval.greater)
+_binary_call(np.minimum, _smaller_vjp, 1, interval.lesser)
+_binary_call(np.fmax, _among_numbers(_larger_vjp), 2, interval.greater)
+_binary_call(np.fmin, _among_numbers(_smaller_vjp), 2, interval.lesser)
 
 # ---------------------------------------------------------------- powers
 

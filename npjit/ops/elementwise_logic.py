@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from npjit.core import interval
 from npjit.core.dtypes import c_name, kind_of
 from npjit.core.op import Kind, Op
 from npjit.ops.elementwise_arithmetic import by_kind
@@ -91,12 +92,19 @@ elementwise(
     complex_c="({0r} == 0) & ({0i} == 0)",
     flat=True,
 )
-elementwise(np.bitwise_and, "{0} & {1}", flat=True)
-elementwise(np.bitwise_or, "{0} | {1}", flat=True)
-elementwise(np.bitwise_xor, "{0} ^ {1}", flat=True)
-elementwise(np.invert, by_kind("~{0}", b="!{0}"), flat=True, involution=True)
+elementwise(np.bitwise_and, "{0} & {1}", flat=True, bits="&", range=interval.common_bits)
+elementwise(np.bitwise_or, "{0} | {1}", flat=True, bits="|", range=interval.joined_bits)
+elementwise(np.bitwise_xor, "{0} ^ {1}", flat=True, bits="^", range=interval.joined_bits)
+elementwise(np.invert, by_kind("~{0}", b="!{0}"), flat=True, involution=True, bits="~")
 elementwise(np.left_shift, "nj_left_shift({0}, {1})", cost=2, flat=True)
-elementwise(np.right_shift, "nj_right_shift({0}, {1})", cost=2, flat=True)
+elementwise(
+    np.right_shift,
+    "nj_right_shift({0}, {1})",
+    cost=2,
+    flat=True,
+    bits=">>",
+    range=interval.without_bits,
+)
 elementwise(np.bitwise_count, "nj_bitwise_count({0})", cost=4, flat=True)
 
 # ---------------------------------------------------------------- choice and cast

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from npjit.core.interval import Interval
 from npjit.core.op import Gather, Kind, Op, Reduction
 from npjit.core.view import At, View
 
@@ -43,6 +44,7 @@ def elementwise(
     name: str = "",
     complex_c: str | tuple[str, str] | Callable[..., Any] = "",
     near: tuple[str, str] | None = None,
+    square: str = "",
     vjp: Vjp | None = None,
     flat: bool = False,
     cost: int = 1,
@@ -52,6 +54,9 @@ def elementwise(
     choice: bool = False,
     relation: str = "",
     powers: tuple[float, ...] = (),
+    addends: tuple[int, ...] = (),
+    bits: str = "",
+    range: Callable[..., Interval] | None = None,
 ) -> Op:
     """A row that works element by element and means `function` (a NumPy ufunc, or a callable of
     arrays).
@@ -68,6 +73,7 @@ def elementwise(
             c=c,
             complex_c=complex_c,
             near=near,
+            square=square,
             cost=cost,
             vjp=vjp,
             flat=flat,
@@ -77,6 +83,9 @@ def elementwise(
             choice=choice,
             relation=relation,
             powers=powers,
+            addends=addends,
+            bits=bits,
+            range=range,
         )
     )
     if isinstance(function, np.ufunc):

@@ -322,6 +322,8 @@ def as_node(block: Block, value: Any) -> Node:
         return build.constant(block, value, build.require_known(value.dtype))
     if isinstance(value, np.ndarray):
         return _array_node(block, value)
+    if getattr(value, "rows", None) is not None:
+        return value.whole().node  # type: ignore[no-any-return]  # a list held as rows
     if isinstance(value, (list, tuple)):
         from npjit.ops.convert import array
 

@@ -41,7 +41,7 @@ def is_apart(loop: Loop, known: Assumptions) -> bool:
     inside = known.copy()
     inside.ranges[loop.index] = (0, loop.trips - 1)
     return all(
-        _has_own_part(list(_views(loop.body, loop.body.inputs[p])), loop.index, inner, inside)
+        _has_own_part(list(views_of(loop.body, loop.body.inputs[p])), loop.index, inner, inside)
         for p in loop.written
     )
 
@@ -55,15 +55,15 @@ def _variables(graph: Graph) -> Iterator[Var]:
             yield n.params.var
 
 
-def _views(graph: Graph, storage: Node) -> Iterator[View]:
-    """How a body touches an input: the views through which it reads and writes."""
+def views_of(graph: Graph, storage: Node) -> Iterator[View]:
+    """How a graph touches an input or a cell: the views through which it reads and writes."""
     versions = {storage}
     for n in graph.nodes:
         if n.op.kind in CONTROL:
             for g in nested_graphs(n):
                 for a, i in zip(inputs_of(n), g.inputs, strict=False):
                     if a in versions:
-                        yield from _views(g, i)
+                        yield from views_of(g, i)
         elif n.op.kind is Kind.RESULT and n.args[0].op.kind in CONTROL:
             control = n.args[0]
             if inputs_of(control)[control.params.written[n.params]] in versions:

@@ -27,6 +27,7 @@ from npjit.schedule.saves import find_saves
 from npjit.schedule.scope import Scope, Shared
 from npjit.schedule.strips import cut_in_strips
 from npjit.schedule.turn import turn_matrices
+from npjit.schedule.upright import stand_upright
 
 # more than processors can address; sums of such sizes might leave int64
 MOST_BYTES = 1 << 48
@@ -37,7 +38,7 @@ def schedule(graph: Graph, layouts: Sequence[Layout], few_threads: bool = True) 
     loops in order, not for a GPU."""
     graph = settle(graph)
     if few_threads:
-        graph = cut_in_strips(turn_matrices(graph))
+        graph = cut_in_strips(stand_upright(turn_matrices(graph)))
     shared = Shared(has_control(graph), graph.guards, few_threads)
     scope = Scope(graph, layouts, shared)
     steps = scope.steps([Place("input", k) for k in range(len(graph.inputs))], 0)

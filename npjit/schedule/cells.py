@@ -113,6 +113,25 @@ def inputs_of(n: Node) -> tuple[Node, ...]:
     return n.args[1:] if n.op.kind is Kind.COND else n.args
 
 
+def before(n: Node) -> Node | None:
+    """The version of storage that a version takes the place of."""
+    if n.op.kind in (Kind.UPDATE, Kind.SCATTER):
+        return n.args[0]
+    if n.op.kind is Kind.RESULT and n.args[0].op.kind in CONTROL:
+        control = n.args[0]
+        place: int = control.params.written[n.params]
+        return inputs_of(control)[place]
+    return None
+
+
+def storage_of(n: Node) -> Node:
+    """What a version is a version of."""
+    earlier = before(n)
+    while earlier is not None:
+        n, earlier = earlier, before(earlier)
+    return n
+
+
 def _overwrite(program: Program, old: Node, by: Node) -> None:
     if old not in program.base or old in program.killer:
         raise NotScheduled("an update of a value that is no cell's last version", by.where)

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from npjit.core.graph import Node
 from npjit.core.size import Shape, Size
 from npjit.schedule.cells import NotScheduled
@@ -21,6 +23,8 @@ from npjit.schedule.plan import Contract, Matrix, Place
 from npjit.schedule.pull import arguments
 
 NOWHERE = Place("arena", 0)
+# of which rows may be multiplied where they lie
+_REPLACED = {np.dtype(np.float32), np.dtype(np.float64)}
 
 Strides = dict[str, Size]
 
@@ -31,6 +35,13 @@ class Product:
 
     step: Contract
     nodes: tuple[Node, Node, Node]
+
+    @property
+    def replaces_rows(self) -> bool:
+        """Whether the result lies as the first operand does, which may be overwritten then."""
+        a, c = (replace(m, place=NOWHERE) for m in (self.step.a, self.step.c))
+        dtypes = {self.step.dtype, self.step.factors}
+        return a == c and not self.step.batch and len(dtypes) == 1 and dtypes <= _REPLACED
 
     def placed(self, a: Place, b: Place, c: Place) -> Contract:
         """The step with its memory."""

@@ -58,8 +58,10 @@ def _is_matrix_view(walk: Walk, n: Node, index: Index, is_dot: bool) -> bool:
     steps = [k for span in args[0] for _, k in span.terms if span.dims == 1]
     if len(labels_of(index)) > 1:
         source = n.args[0]
-        stored = source in walk.program.base
-        return all(k == 1 for k in steps) and (not stored or walk.suits_library(source, args[0]))
+        if source not in walk.program.base:
+            return all(k == 1 for k in steps)
+        up = all((bounds(k)[0] or 0) > 0 for k in steps)
+        return up and walk.suits_library(source, args[0])
     return is_dot or all((bounds(k)[0] or 0) > 0 for k in steps)
 
 

@@ -27,8 +27,11 @@ from npjit.schedule.memory import Use, overwrites_safely
 Step = tuple[Any, Use]
 
 
-def hand_over(steps: Sequence[Step], fixed: Collection[Memory]) -> list[Step]:
-    """The steps without needless copies; `fixed` memories hold inputs and outputs."""
+def hand_over(
+    steps: Sequence[Step], fixed: Collection[Memory], in_place: bool = False
+) -> list[Step]:
+    """The steps without needless copies; `fixed` memories hold inputs and outputs. `in_place`: a
+    product may replace the rows that it multiplies."""
     users: dict[Memory, list[int]] = {}
     for k, (_, use) in enumerate(steps):
         for m in dict.fromkeys(use.memories):
@@ -48,7 +51,7 @@ def hand_over(steps: Sequence[Step], fixed: Collection[Memory]) -> list[Step]:
         if (
             maker < k
             and _is_quiet(steps, maker, k, target)
-            and _may_write(made, given, source, target)
+            and _may_write(made, given, source, target, in_place)
         ):
             found[maker] = made, _renamed(given, source, target)
             gone.add(k)
@@ -82,12 +85,14 @@ def _is_quiet(steps: Sequence[Step], maker: int, copy: int, target: Memory) -> b
     return all(isinstance(p, Lowered | Product) and target not in u.memories for p, u in between)
 
 
-def _may_write(part: Any, use: Use, source: Memory, target: Memory) -> bool:
+def _may_write(part: Any, use: Use, source: Memory, target: Memory, in_place: bool) -> bool:
     """Whether the step that makes the source can make it at the target's place."""
     if source not in use.written or not isinstance(part, Lowered | Product):
         return False
     if target not in use.memories:
         return True
+    if isinstance(part, Product):
+        return in_place and part.replaces_rows and use.memories[0] == target != use.memories[1]
     if use.kernel is None or target in use.written:
         return False
     buffers = list(use.memories)

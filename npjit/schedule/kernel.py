@@ -34,8 +34,8 @@ DType = np.dtype[Any]
 
 @dataclass(frozen=True)
 class Buffer:
-    """Memory that a kernel touches. role: "in", "out", "inout", or "row" (scratch of one thread,
-    per outer index)."""
+    """Memory that a kernel touches. role: "in", "out", "inout", "row" (scratch of one thread, per
+    outer index), or "answer" (a bool; where it is false the kernel does nothing)."""
 
     dtype: DType
     role: str

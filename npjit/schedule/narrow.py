@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from npjit.core.control import Cond
-from npjit.core.graph import Block, Graph, Node, TensorType
+from npjit.core.graph import Block, Graph, Node, TensorType, named_graphs
 from npjit.core.op import Kind, Op
 from npjit.core.size import Shape, Size
 from npjit.core.view import Along, Entry, View, identity
@@ -66,8 +65,9 @@ class Narrow:
         return block.add(_VIEW, (new[a],), view, TensorType(view.shape, a.dtype))
 
     def _params(self, n: Node) -> object:
-        if isinstance(n.params, Cond):
-            return Cond(self.graph(n.params.then), self.graph(n.params.other))
+        inner = {name: self.graph(g) for name, g in named_graphs(n.params)}
+        if inner:
+            return replace(n.params, **inner)
         if n.op.kind is Kind.UPDATE:
             axis = self.along.axis_of_update(n)
             return n.params if axis is None else self._view(n.params, axis, self._cut_dim(n))

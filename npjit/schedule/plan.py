@@ -89,11 +89,13 @@ class Contract:
 
 @dataclass(frozen=True)
 class Check:
-    """Stop with `number` unless the bool at `place` is true."""
+    """Stop with `number` unless the bool at `place` is true. `ahead` are launches behind it that a
+    GPU may start before that is known."""
 
     number: int
     place: Place
     message: str
+    ahead: tuple[Launch, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,13 +137,15 @@ class Bind:
 class Loop:
     """The body, `trips` times, with `index` = 0, 1, ...; no further trip once the bool at one of
     the `stops` is true. Where threads may share out the trips, `share` is the number of the memory,
-    one of SHARES, that a thread has for those of its own."""
+    one of SHARES, that a thread has for those of its own. `is_apart`: no trip sees what another one
+    writes, and loops in it are known to end by data."""
 
     index: Var
     trips: Size
     body: tuple[Step, ...]
     stops: tuple[Place, ...] = ()
     share: Var | None = None
+    is_apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -191,7 +195,32 @@ class Sweep:
     trips: Size = 1
 
 
-Step = Launch | Contract | Call | Check | Bind | Loop | While | If | Sweep
+@dataclass(frozen=True)
+class VectorProduct:
+    """A matrix with contiguous rows times a vector, or a vector times the matrix: `across` its
+    rows."""
+
+    matrix: Strided
+    vector: Strided
+    result: Strided
+    across: bool
+
+    def __str__(self) -> str:
+        one, other = (self.matrix, self.vector)[:: -1 if self.across else 1]
+        return f"{self.result} = {one} @ {other}"
+
+
+@dataclass(frozen=True)
+class RowPass:
+    """Some rows of each member in turn; a product across the rows is there when all are done.
+    `apart` are the same steps one by one, for few rows."""
+
+    members: tuple[Launch | VectorProduct, ...]
+    rows: Size
+    apart: tuple[Launch | Contract, ...]
+
+
+Step = Launch | Contract | Call | Check | Bind | Loop | While | If | Sweep | RowPass
 
 
 @dataclass(frozen=True)
@@ -272,11 +301,15 @@ class Plan:
 
 
 def bodies(step: Step) -> tuple[tuple[Step, ...], ...]:
-    """The lists of steps inside a loop or branch."""
+    """The lists of steps inside a loop or branch, or behind a check."""
+    if isinstance(step, Check):
+        return (step.ahead,) if step.ahead else ()
     if isinstance(step, Loop):
         return (step.body,)
     if isinstance(step, Sweep):
         return (step.launches,)
+    if isinstance(step, RowPass):
+        return (step.apart,)
     if isinstance(step, While):
         return (step.test, step.body)
     return (step.then, step.other) if isinstance(step, If) else ()
@@ -314,6 +347,9 @@ def _show(step: Step) -> str:
     if isinstance(step, Sweep):
         lags = ", ".join(f"{p.lag} {p.below}" for p in step.paces)
         return f"sweep {text(step.trips)} trips, {lags}, each {step.lag} {step.below}"
+    if isinstance(step, RowPass):
+        products = "; ".join(str(m) for m in step.members if isinstance(m, VectorProduct))
+        return f"pass {text(step.rows)} rows, {products}"
     if isinstance(step, Launch):
         where = ", ".join(_place(p) for p in step.buffers)
         sizes = ", ".join(text(s) for s in step.sizes)

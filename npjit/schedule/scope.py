@@ -22,8 +22,7 @@ from npjit.core.graph import Graph, Node
 from npjit.core.layout import Layout
 from npjit.core.op import CONTROL, Bind, Kind
 from npjit.core.size import Expr, Size, Var, product, smax
-from npjit.schedule import plan
-from npjit.schedule.apart import is_apart
+from npjit.schedule import apart, plan
 from npjit.schedule.blank import leave_blank
 from npjit.schedule.call import Called, lower_call
 from npjit.schedule.cells import CALLS, inputs_of, read_program
@@ -175,7 +174,7 @@ class Scope:
         """The variable that numbers the memories of a loop whose trips are apart."""
         if not isinstance(params, Loop) or self.in_share or not self.shared.in_order:
             return None
-        is_shared = is_apart(params, self.program.known)
+        is_shared = apart.is_apart(params, self.program.known)
         return Var(f"{params.index.name}t", 0) if is_shared else None
 
     def _open(
@@ -196,7 +195,8 @@ class Scope:
         """Let values be computed where they are wanted; only what has memory of its own moves."""
         every = {m for use in self.uses for m in use.memories}
         fixed = {m for m in every if m[0].op.kind is Kind.INPUT or m[0] in self.program.results}
-        steps = hand_over(list(zip(self.parts, self.uses, strict=True)), fixed)
+        pairs = list(zip(self.parts, self.uses, strict=True))
+        steps = hand_over(pairs, fixed, self.shared.in_order)
         self.parts = [part for part, _ in steps]
         self.uses = [use for _, use in steps]
 
@@ -270,7 +270,8 @@ class Scope:
             return plan.If(where[0], *bodies)
         stops = tuple(inputs[k] for k in params.stops)
         if isinstance(params, Loop):
-            return plan.Loop(params.index, params.trips, bodies[0], stops, part.share)
+            is_apart = _may_end(params.body) and apart.is_apart(params, self.program.known)
+            return plan.Loop(*(params.index, params.trips, bodies[0], stops, part.share), is_apart)
         return plan.While(bodies[0], part.scopes[0].result(), bodies[1], stops)
 
 
@@ -281,6 +282,12 @@ def _bodies(params: Loop | While | Cond) -> tuple[Graph, ...]:
     if isinstance(params, While):
         return (params.test, params.body)
     return (params.then, params.other)
+
+
+def _may_end(body: Graph) -> bool:
+    """Whether data end a loop in a body."""
+    controls = [n.params for n in body.nodes]
+    return any(isinstance(p, While) or (isinstance(p, Loop) and p.stops) for p in controls)
 
 
 def _most(sizes: Iterable[Size]) -> Size:

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from npjit.core.control import Cond, Loop
-from npjit.core.graph import Block, Graph, Node, every_node, nested_graphs, rebuild
-from npjit.core.op import Kind, Op
-from npjit.core.size import Size, atoms, bounds, floordiv, product, smax
+from npjit.core.control import Loop
+from npjit.core.graph import Block, Graph, Node, every_node, named_graphs, nested_graphs, rebuild
+from npjit.core.op import CONTROL, Kind, Op
+from npjit.core.size import Size, Var, atoms, bounds, floordiv, product, smax
 from npjit.core.view import Along, At, Entry, View, identity
+from npjit.schedule.cells import inputs_of
 
 # cache lines of a strip of all arrays together: a first-level cache
 LINES = 512
@@ -47,10 +48,8 @@ def explicit(graph: Graph) -> Graph:
     """A body whose last values are all versions of what they are written to."""
 
     def again(block: Block, n: Node, args: tuple[Node, ...]) -> Node | None:
-        if not isinstance(n.params, Cond):
-            return None
-        branches = Cond(explicit(n.params.then), explicit(n.params.other))
-        return block.add(n.op, args, branches, n.type)
+        inner = {name: explicit(g) for name, g in named_graphs(n.params)}
+        return block.add(n.op, args, replace(n.params, **inner), n.type) if inner else None
 
     made = rebuild(graph, again)
     base = _storage(made, {})
@@ -75,9 +74,9 @@ def _storage(graph: Graph, outer: Mapping[Node, Node]) -> dict[Node, Node]:
             base[n] = outer.get(n, n)
         elif n.op.kind in (Kind.UPDATE, Kind.SCATTER):
             base[n] = base[n.args[0]]
-        elif n.op.kind is Kind.RESULT and n.args[0].op.kind is Kind.COND:
-            cond = n.args[0]
-            base[n] = base[cond.args[1 + cond.params.written[n.params]]]
+        elif n.op.kind is Kind.RESULT and n.args[0].op.kind in CONTROL:
+            control = n.args[0]
+            base[n] = base[inputs_of(control)[control.params.written[n.params]]]
     return base
 
 
@@ -99,15 +98,22 @@ class Through:
     shared: set[Node] = field(default_factory=set)
     # the other extents of the slices
     beside: Size = 1
+    written: set[Node] = field(default_factory=set)
+    # what moves through the slices: the loop's index, and those of loops in it
+    indices: set[Var] = field(default_factory=set)
 
     # -- which axis
 
     def find(self) -> None:
         """Follow the axis from the updates through the whole body."""
         self._name_storage(self.loop.body, {})
-        if self.loop.index in atoms(self.extent):
+        loops = [n.params for n in every_node(self.loop.body) if n.op.kind is Kind.LOOP]
+        self.indices = {self.loop.index, *(inner.index for inner in loops)}
+        if self.indices & atoms(self.extent):
             raise Refused
         updates = [n for n in every_node(self.loop.body) if n.op.kind is Kind.UPDATE]
+        self.written = {self.base[u] for u in updates}
+        self.written |= {self.loop.body.inputs[p] for p in self.loop.written}
         for u in updates:
             if self.base[u].op.kind is Kind.INPUT and self.base[u] not in self.places:
                 self._start(u, updates)
@@ -155,17 +161,15 @@ class Through:
             if n not in self.outer or n in outer:
                 self.base[n] = storage
         for n in graph.nodes:
-            for g in nested_graphs(n) if n.op.kind is Kind.COND else ():
-                given = dict(zip(g.inputs, n.args[1:], strict=False))
+            for g in nested_graphs(n):
+                given = dict(zip(g.inputs, inputs_of(n), strict=False))
                 self.outer |= given
                 known = {i: self.base[a] for i, a in given.items() if a in self.base}
                 self._name_storage(g, known)
 
     def _is_read_only(self, n: Node) -> bool:
-        """Whether a node is an array from outside that the loop does not write."""
-        base = self.base.get(n)
-        written = [self.loop.body.inputs[p] for p in self.loop.written]
-        return base is not None and base.op.kind is Kind.INPUT and base not in written
+        """Whether a node is an array that the loop does not write."""
+        return n in self.base and self.base[n] not in self.written
 
     def _settle(self, storage: Node, v: View, axis: int) -> None:
         """Note where the axis runs in a storage that is seen through a view."""
@@ -173,7 +177,7 @@ class Through:
         if len(found) != 1 or v.shape[axis] != self.extent:
             raise Refused
         ((d, entry),) = found
-        if entry.step != 1 or self.loop.index in atoms(entry.start):
+        if entry.step != 1 or self.indices & atoms(entry.start):
             raise Refused
         if self.places.setdefault(storage, (d, entry.start)) != (d, entry.start):
             raise Refused
@@ -234,9 +238,7 @@ class Through:
         """Note an array in which the next trip's elements stand behind this one's."""
         along = [d for d, e in enumerate(v.dims) if _runs(e, axis)]
         moving = [
-            d
-            for d, e in enumerate(v.dims)
-            if isinstance(e, At) and self.loop.index in atoms(e.index)
+            d for d, e in enumerate(v.dims) if isinstance(e, At) and self.indices & atoms(e.index)
         ]
         if storage.op.kind is Kind.INPUT and any(a < m for a in along for m in moving):
             self.shared.add(storage)
@@ -265,7 +267,9 @@ class Through:
             elif n.op.kind is Kind.UPDATE:
                 seen = n.args[1:] if n in whole else n.args[2:]
             else:
+                # bodies see only what they look at
                 seen = n.args[:1] if n.op.kind is Kind.COND else n.args
+                seen = () if n.op.kind is Kind.LOOP else seen
             if any(a in self.axis or self.base.get(a) in self.places for a in seen):
                 raise Refused
 

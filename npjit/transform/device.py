@@ -23,6 +23,14 @@ from npjit.ops.places import PLACES, by_scatter
 
 def for_device(graph: Graph) -> Graph:
     """See the module's docstring."""
+    forward = _rewritten(graph)
+    both = _with_gradients(forward)
+    # without the gradients' uses of its weights the forward pass may be the row, too
+    return forward if both is forward else _rewritten(both)
+
+
+def _rewritten(graph: Graph) -> Graph:
+    """Everything but gradients."""
     users = graph.users()
     kept = {*graph.outputs, *(n for _, n in graph.writes)}
 
@@ -44,7 +52,7 @@ def for_device(graph: Graph) -> Graph:
                 return block.add(made.op, made.args, made.params, n.type)
         return None
 
-    return _with_gradients(rebuild(graph, rewritten))
+    return rebuild(graph, rewritten)
 
 
 def _product(

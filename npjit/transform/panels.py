@@ -17,45 +17,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from npjit.core.assume import Assumptions
 from npjit.core.control import Loop
-from npjit.core.graph import Block, Graph, Node, TensorType, rebuild
-from npjit.core.op import CONTROL, Kind
-from npjit.core.size import Expr, Size, Var, atoms, floordiv, linear, smin, substitute
-from npjit.core.view import Along, At, Entry, View, identity
+from npjit.core.graph import Block, Graph, Node, TensorType
+from npjit.core.op import Kind
+from npjit.core.size import Size, atoms, linear
+from npjit.core.view import Along, At, View, identity
 from npjit.ops import build, kinds
-from npjit.ops.control import results
-from npjit.transform.respell import respelled
+from npjit.transform.paneled import Paneled, rewrite_loops
 
 # trips whose products are made together: enough for a matrix product to be one
 ROWS = 64
 # no fewer trips than these
-_FEWEST = 8
+_FEWEST = 9
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def in_panels(graph: Graph) -> Graph:
     """See the module's docstring."""
-    if not any(n.op.kind in CONTROL for n in graph.nodes):
-        return graph
-    changed: list[Node] = []
 
-    def rewrite(block: Block, n: Node, args: tuple[Node, ...]) -> Node | None:
-        if n.op.kind not in CONTROL:
-            return None
-        graphs = {name: g for name, g in vars(n.params).items() if isinstance(g, Graph)}
-        inner = {name: in_panels(g) for name, g in graphs.items()}
-        is_new = any(inner[name] is not g for name, g in graphs.items())
-        params = replace(n.params, **inner) if is_new else n.params
-        if isinstance(params, Loop) and len(args) == len(params.body.inputs):
-            panels = _Panels(params)
-            if panels.found:
-                is_new, params = True, panels.loop_of_loops(n)
-        made = block.add(n.op, args, params, n.type)
-        changed.extend([made] * is_new)
-        return made
+    def again(n: Node, loop: Loop, known: Assumptions) -> Loop | None:
+        panels = _Panels(loop, known)
+        return panels.loop_of_loops(n, panels.made, panels.use) if panels.found else None
 
-    made = replace(rebuild(graph, rewrite), guards=graph.guards)
-    return made if changed else graph
+    return rewrite_loops(graph, again)
 
 
 @dataclass(frozen=True)
@@ -72,22 +57,15 @@ class _Panel:
     end: Size
 
 
-class _Panels:
+class _Panels(Paneled):
     """The products of one loop that can be made for many trips; then its two loops."""
 
-    def __init__(self, loop: Loop) -> None:
-        self.loop = loop
-        self.index = loop.index
+    def __init__(self, loop: Loop, known: Assumptions) -> None:
+        super().__init__(loop, ROWS, known)
         self.found: list[_Panel] = []
-        few = isinstance(loop.trips, int) and loop.trips <= _FEWEST
-        if not few and not loop.stops and self.index not in atoms(loop.trips):
+        if self.has_trips(_FEWEST):
             products = (n for n in loop.body.nodes if n.op.kind is Kind.CONTRACT)
             self.found = [p for p in map(self._panel, products) if p is not None]
-        # what the outer loop counts, and the trips of the inner one and the first of them
-        self.outer = Var(f"{self.index.name}p", 0)
-        self.row = Var(f"{self.index.name}r", 0)
-        self.first = ROWS * Expr((((self.outer,), 1),))
-        self.rows = smin(ROWS, loop.trips - self.first)
 
     # -- legality
 
@@ -147,35 +125,21 @@ class _Panels:
 
     # -- the two loops
 
-    def _at(self, size: Size, trip: Size) -> Size:
-        return substitute(size, {self.index: trip})
-
     def _extreme(self, size: Size, sign: int) -> Size:
         """The least (sign -1) or greatest value of a size in the trips of a panel."""
         step, _ = linear(size, self.index)
         assert isinstance(step, int)
-        return self._at(size, self.first + (self.rows - 1 if step * sign > 0 else 0))
+        return self.at(size, self.first + (self.rows - 1 if step * sign > 0 else 0))
 
-    def loop_of_loops(self, n: Node) -> Loop:
-        """The loop over panels, whose body makes them and runs the old loop on each."""
-        old = self.loop
-        block = Block()
-        inputs = [block.add(kinds.INPUT, (), i.params, i.type) for i in old.body.inputs]
-        made = [self._made(block, p, inputs) for p in self.found]
-        loop = replace(old, body=self._trip([m.type for m in made]), index=self.row)
-        loop = replace(loop, trips=self.rows)
-        inner = block.add(n.op, (*inputs, *made), loop, n.type)
-        ends = results(block, inner, [inputs[p].type for p in (*range(old.carried), *old.written)])
-        writes = list(zip(old.written, ends[old.carried :], strict=True))
-        body = Graph.of(block, inputs, ends[: old.carried], writes)
-        trips = floordiv(old.trips + ROWS - 1, ROWS)
-        return Loop(body, old.carried, self.outer, trips)
+    def made(self, block: Block, inputs: Sequence[Node]) -> list[Node]:
+        """The products for all trips of a panel."""
+        return [*inputs, *(self._made(block, p, inputs) for p in self.found)]
 
     def _made(self, block: Block, p: _Panel, inputs: Sequence[Node]) -> Node:
         """The product for all trips of a panel."""
         block.where = p.node.where
         views = list(p.views)
-        views[p.picked] = self._all_rows(p.views[p.picked])
+        views[p.picked] = self.all_rows(p.views[p.picked])
         views[1 - p.picked] = self._all_columns(p)
         args = [
             build.view(block, inputs[s.params], v) for s, v in zip(p.sources, views, strict=True)
@@ -186,18 +150,6 @@ class _Panels:
         letters[2] = trips + letters[2]
         shape = (self.rows, args[1 - p.picked].shape[p.kept])
         return block.add(p.node.op, args, tuple(letters), TensorType(shape, p.node.dtype))
-
-    def _all_rows(self, v: View) -> View:
-        """What the trips of a panel pick, their axis in front."""
-        dims: list[Entry] = []
-        for d in v.dims:
-            if isinstance(d, Along):
-                dims.append(replace(d, axis=d.axis + 1))
-                continue
-            step, _ = linear(d.index, self.index)
-            assert step is not None
-            dims.append(d if step == 0 else Along(self._at(d.index, self.first), step, 0))
-        return View(v.base, tuple(dims), (self.rows, *v.shape))
 
     def _all_columns(self, p: _Panel) -> View:
         """What the trips of a panel see of the matrix, together."""
@@ -212,31 +164,15 @@ class _Panels:
         shape = tuple(high - low if axis == p.kept else n for axis, n in enumerate(v.shape))
         return View(v.base, dims, shape)
 
-    def _trip(self, made: Sequence[TensorType]) -> Graph:
-        """The old body with its products read from the panels."""
-        body = self.loop.body
-        block = Block()
-        new: dict[Node, Node] = {
-            i: block.add(kinds.INPUT, (), i.params, i.type) for i in body.inputs
-        }
-        count = len(body.inputs)
-        panels = [block.add(kinds.INPUT, (), count + k, type_) for k, type_ in enumerate(made)]
-        place = {p.node: k for k, p in enumerate(self.found)}
-        row = Expr((((self.row,), 1),))
-        for n in body.nodes:
-            block.where = n.where
-            if n in place:
-                p = self.found[place[n]]
-                start = p.start - self._extreme(p.start, -1) if self._names(p.start) else 0
-                base = made[place[n]].shape
-                v = View(base, (At(row), Along(start, 1, 0)), n.shape)
-                new[n] = block.add(kinds.VIEW, (panels[place[n]],), v, n.type)
-            elif n not in new:
-                new[n] = block.add(n.op, [new[a] for a in n.args], n.params, n.type)
-        outputs = [new[n] for n in body.outputs]
-        writes = [(k, new[n]) for k, n in body.writes]
-        inputs = [*(new[i] for i in body.inputs), *panels]
-        graph = Graph.of(block, inputs, outputs, writes, body.sources)
-        trip = self.first + row
-        made_graph: Graph = respelled(graph, lambda s: self._at(s, trip))
-        return made_graph
+    def use(
+        self, block: Block, n: Node, new: dict[Node, Node], panels: Sequence[Node]
+    ) -> Node | None:
+        """A trip's row of a product."""
+        place = next((k for k, p in enumerate(self.found) if p.node is n), None)
+        if place is None:
+            return None
+        start = self.found[place].start
+        moved = start - self._extreme(start, -1) if self._names(start) else 0
+        row = At(self.trip - self.first)
+        v = View(panels[place].shape, (row, Along(moved, 1, 0)), n.shape)
+        return block.add(kinds.VIEW, (panels[place],), v, n.type)

@@ -28,9 +28,12 @@ from npjit.core.op import Bind, Kind, Literal, Op
 from npjit.core.size import Expr
 from npjit.core.view import Along, At, Cut, View, index
 from npjit.ops import build, kinds
+from npjit.transform.bit_tables import tabulate
 from npjit.transform.hoist import hoist_checks
+from npjit.transform.level import level
 from npjit.transform.literal import is_zero, literal_of
 from npjit.transform.locate import APART, locate
+from npjit.transform.ranges import decide_comparisons
 from npjit.transform.select import select_updates
 from npjit.transform.sink import sink
 from npjit.transform.storage import remove_storage
@@ -62,7 +65,10 @@ def simplify(graph: Graph, around: Assumptions | None = None) -> Graph:
     known = around or Assumptions()
     smaller = sink(select_updates(remove_storage(_rewrite(graph, known, simplify))))
     smaller = hoist_checks(smaller)
-    return _rewrite(smaller, known, _again)
+    if around is None:
+        smaller = decide_comparisons(smaller)
+    smaller = _rewrite(smaller, known, _again)
+    return tabulate(level(smaller)) if around is None else smaller
 
 
 def _again(graph: Graph, around: Assumptions) -> Graph:

@@ -40,6 +40,11 @@ def spread(graph: Graph) -> Graph:
     return _spread(graph, Assumptions.given(graph.guards))
 
 
+def is_spreadable(loop: Loop, known: Assumptions) -> bool:
+    """Whether `spread` makes the index of this loop an axis; `known` is known around it."""
+    return _Trips(loop, known).are_apart()
+
+
 def _spread(graph: Graph, known: Assumptions) -> Graph:
     if not any(n.op.kind in CONTROL for n in graph.nodes):
         return graph
@@ -112,11 +117,26 @@ class _Trips:
         if n.op.kind is Kind.SIZE:
             return linear(n.params, self.index)[0] is not None
         # a product of matrices is as fast as it gets
-        large = n.op.kind is Kind.CONTRACT and len(n.shape) > 1
+        large = n.op.kind is Kind.CONTRACT and len(n.shape) > 1 and not self._takes_place(n)
         return not large and len(n.shape) < max(len(i.shape) for i in self.loop.body.inputs)
 
     def _names(self, size: Size) -> bool:
         return self.index in atoms(size)
+
+    def _takes_place(self, n: Node) -> bool:
+        """Whether a product of matrices is stored where its rows come from: for all trips it needs
+        no memory."""
+        rows = n.args[0]
+        users = [m for m in self.loop.body.nodes if n in m.args]
+        first, _, result = n.params
+        return (
+            [m.op.kind for m in users] == [Kind.UPDATE]
+            and rows.op.kind is Kind.VIEW
+            and (rows.args, rows.params) == (users[0].args[:1], users[0].params)
+            and n.args[1] not in self.own
+            and (first[:-1], rows.shape, rows.dtype) == (result[:-1], n.shape, n.dtype)
+            and n.dtype.kind == "f"
+        )
 
     def _all_trips(self, v: View, is_own: bool) -> View | None:
         """The view for all trips, their axis in front; `is_own`: of an array that has it too."""

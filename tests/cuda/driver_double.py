@@ -75,7 +75,8 @@ class _Multiplication:
 
 _handles: list[Any] = [None]
 _functions: dict[int, tuple[Start, int]] = {}
-# what was asked for: "launch", "product", "graph", "change", "run graph", "read", "destroy"
+# what was asked for: "launch", "product", "graph", "change", "run graph", "read", "wait",
+# "destroy"
 log: list[str] = []
 # the text of the last error, the current device, and how many changes of graphs succeed before one
 # fails
@@ -117,7 +118,7 @@ def _recorded(function: int, grid: tuple[int, int], block: int, parameters: int)
 
 
 def _launch(f: int, x: int, y: int, z: int, block: int, *rest: Any) -> int:
-    assert z == 1 and rest[:3] == (1, 1, 0)
+    assert z == 1 and rest[:2] == (1, 1)
     log.append("launch")
     return _run(_recorded(f, (x, y), block, rest[4]))
 
@@ -206,6 +207,7 @@ def _copy_to_host(to: int, source: int, size: int, stream: Any) -> int:
 
 
 def _wait(stream: Any) -> int:
+    log.append("wait")
     return 0
 
 
@@ -328,6 +330,10 @@ DRIVER = {
     "cuMemHostAlloc": _c(_allocate_host, _OUT, ctypes.c_size_t, _U),
     "cuMemcpyDtoHAsync_v2": _c(_copy_to_host, _P, ctypes.c_ulonglong, ctypes.c_size_t, _P),
     "cuStreamSynchronize": _c(_wait, _P),
+    "cuEventCreate": _c(_create_stream, _OUT, _U),
+    "cuEventRecord": _c(lambda event, stream: 0, _P, _P),
+    "cuStreamWaitEvent": _c(lambda stream, event, flags: 0, _P, _P, _U),
+    "cuFuncSetAttribute": _c(lambda function, attribute, value: 0, _P, _I, _I),
 }
 
 

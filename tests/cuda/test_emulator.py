@@ -23,7 +23,7 @@ def start(body: str, *arrays: Any, block: int = 64, grid: int = 1) -> None:
     moved = [device.array(a) for a in arrays]
     (function,) = device.functions(cuda_prelude(code + "nj_load") + code, ["k<4>"])
     words = [a.ctypes.data for a in moved]
-    launch = ("launch", function, grid, 1, block, 0, len(words), "k")
+    launch = ("launch", function, grid, 1, block, 0, 0, len(words), "k")
     _runtime.Tape(words, [], [launch]).run([])
     for a, m in zip(arrays, moved, strict=True):
         a[...] = m

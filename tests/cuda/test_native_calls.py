@@ -411,7 +411,7 @@ def test_short_memory_is_made_room_for(cupy: Any, monkeypatch: pytest.MonkeyPatc
 
 def test_a_tape_refuses_launches_beyond_its_words() -> None:
     with pytest.raises(ValueError, match="words 0 to 2"):
-        _runtime.Tape([1], [], [("launch", 1, 1, 1, 32, 0, 2, "k")])
+        _runtime.Tape([1], [], [("launch", 1, 1, 1, 32, 0, 0, 2, "k")])
 
 
 def test_host_steps_stop_a_tape_or_raise() -> None:

@@ -30,10 +30,8 @@ static void k0_chunk(void* context, i64 begin, i64 end, int chunk) {
         mem3[x1 + 128*x2] = v7;
       }
     }
+    i64 x0 = t % rows;
     for (; t < stop; ++t) {
-      i64 rest = t % rows;
-      const i64 x0 = rest % s0;
-      rest /= s0;
 #pragma omp simd
       for (i64 x1 = low1; x1 < high1; ++x1) {
         f64 acc4 = 0;
@@ -65,6 +63,7 @@ static void k0_chunk(void* context, i64 begin, i64 end, int chunk) {
         const f64 v5 = nj_sqrt(v4);
         mem2[s1*x0 + x1] = v5;
       }
+      ++x0;
     }
   }
 }

@@ -32,6 +32,7 @@ R          nj_sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh ar
            near_sin near_cos (f32) -> f32              quicker, where is_near(f32) -> b1 holds
 I          nj_floor_divide remainder fmod power left_shift right_shift gcd lcm maximum minimum
            fmax fmin (x, y) -> I           absolute sign negative square reciprocal (x) -> I
+           near_remainder (i64 x, i64 y)   the same as remainder, quicker where 0 <= x < y
            bitwise_count (x) -> u8         power's exponent must be >= 0 (NumPy raises: a CHECK)
 b1         nj_maximum minimum fmax fmin (x, y), absolute(x)
 C          nj_sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh
@@ -40,6 +41,7 @@ C          nj_sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh ar
            absolute angle (x) -> the real type      isnan isinf isfinite (x) -> b1
 Choice     T nj_select(b1 c, T a, T b)     where
            i64 nj_seldom(b1 c, i64 a, i64 b)   the same where c hardly ever holds
+           T nj_either(b1 c, T a, T b)         the same for ints, surely without a branch
            b1 nj_held(b1 c)                c, for the choice whether to load a complex element
 Reductions nj_cascade<T> s;                pairwise sum of f32 f64 c64 c128, error at most NumPy's
              for (i64 b = lo; b < hi; b += NJ_BLOCK(T)) {
@@ -68,7 +70,11 @@ Products   nj_multiply_add(x, y, z)            x * y + z for f32 f64, fused wher
            nj_dot<T>(n, a, sa, b, sb) -> T     (T b1: u8 arrays, u8 result)
            nj_gemv<T>(m, n, a, a0, a1, x, sx, y, sy)                   y[m] = a[m, n] x[n]
            nj_gemm<T>(m, n, k, a, a0, a1, b, b0, b1, c, c0, c1)        c[m, n] = a[m, k] b[k, n]
+           nj_rows(api, m, n, a, a0, x, sx, y, sy)                     of rows without gaps, f32 f64
+           nj_across(api, n, rows, a, a0, g, sg, y, sy)                y[n] = g[rows] a[rows, n], likewise
            nj_matmul<T>(api, m, n, k, a, a0, a1, b, b0, b1, c, c0, c1) the same, BLAS if large
+           nj_small_matmul<T, m, n, k>(a, a0, a1, b, b0, b1, c, c0, c1) the same, written out,
+           for n 1, 2, 4 or 8; nj_small_columns for others
            strides in elements, any T (ints wrap, b1 is or of and, f16 sums in f32)
 Arrays     nj_scan<T, J>(api, from, to, axis)                          a running fold, to in C order
            nj_scatter<T, J, place, dims...>(arrays)                  arrays: base, value, indices...
@@ -76,6 +82,8 @@ Arrays     nj_scan<T, J>(api, from, to, axis)                          a running
            npjit_arrays of T; J is nj_join_add, multiply, maximum, minimum, logaddexp or last (the
            last value stays)
 Shares     nj_share(api, trips, work, run) -> int            trips that threads share out
+Lanes      nj_many<T> x; x.set(lane, v) x.get(lane)          f64, i64 or b1 of NJ_MANY trips
+           nj_any(nj_many<b1>) -> b1, nj_first_lanes(count) -> nj_many<b1>
 Sweeps     nj_sweep(api, paces, trip, trips, bytes, run)     launches that advance together
 
 A paragraph of a header ends at a blank line and defines the names that its lines at the margin
@@ -101,10 +109,16 @@ _HEADERS: tuple[tuple[str, frozenset[str]], ...] = (
     ("math.h", frozenset()),
     ("reduce.h", frozenset()),
     ("linalg.h", frozenset()),
+    ("rows.h", frozenset()),
+    ("across.h", frozenset()),
+    ("tiles.h", frozenset()),
     ("blas.h", frozenset()),
+    ("small.h", frozenset()),
     ("arrays.h", frozenset()),
+    ("wave.h", frozenset()),
     ("sweep.h", frozenset()),
     ("shares.h", frozenset()),
+    ("lanes.h", frozenset({"nj_many"})),
     ("half.h", frozenset({"f16"})),
     ("half.h", BRAIN),
     ("complex.h", frozenset({"cplx", "c64", "c128"})),

@@ -103,15 +103,7 @@ static inline b1 nj_blas_square(const npjit_api* api, i64 m, i64 k, const T* a, 
   if (syrk == nullptr || la.order == 0 || (sc0 != 1 && sc1 != 1) || row < m)
     return false;
   syrk(101, 121, la.order, m, k, nj_cast<T>(1.0), a, la.leading, nj_cast<T>(0.0), c, row);
-  const i64 tile = 32;
-  for (i64 i = 0; i < m; i += tile) {
-    for (i64 j = 0; j <= i; j += tile) {
-      for (i64 p = i; p < nj_size_min(i + tile, m); ++p) {
-        for (i64 q = j; q < nj_size_min(j + tile, p); ++q)
-          c[p * row + q] = c[q * row + p];
-      }
-    }
-  }
+  nj_mirror(m, c, row);
   return true;
 }
 
@@ -120,6 +112,20 @@ template <class T>
 static inline void nj_matmul(const npjit_api* api, i64 m, i64 n, i64 k, const nj_stored<T>* a,
                              i64 sa0, i64 sa1, const nj_stored<T>* b, i64 sb0, i64 sb1,
                              nj_stored<T>* c, i64 sc0, i64 sc1) {
+  if constexpr (nj_blas<T>::syrk >= 0) {
+    if (a == c && k > 0)
+      return nj_replace(api, m, k, c, sc0, sc1, b, sb0, sb1);
+    if (nj_suits_tiles<T>(m, n, k, sc0, sc1))
+      return nj_tiles(api, m, n, k, a, sa0, sa1, b, sb0, sb1, c, sc0, sc1);
+    if (n == 1 && m > 1 && (sa1 == 1 || k <= 1))
+      return nj_rows(api, m, k, a, sa0, b, sb0, c, sc0);
+    if (m == 1 && n > 1 && (sb0 == 1 || k <= 1))
+      return nj_rows(api, n, k, b, sb1, a, sa1, c, sc1);
+    if (n == 1 && m > 1 && sa0 == 1 && nj_suits_across(k, m))
+      return nj_across(api, m, k, a, sa1, b, sb0, c, sc0);
+    if (m == 1 && n > 1 && sb1 == 1 && nj_suits_across(k, n))
+      return nj_across(api, n, k, b, sb0, a, sa1, c, sc1);
+  }
   if constexpr (nj_blas<T>::gemm >= 0) {
     const b1 large = k > 0 && m * n > 0 && m * n * k > 4096;
     if (large && n == 1 && m > 1 && nj_blas_gemv<T>(api, m, k, a, sa0, sa1, b, sb0, c, sc0))

@@ -111,6 +111,13 @@ static __attribute__((noinline, cold)) i64 nj_cold(i64 a) { return a; }
 // A choice of what seldom holds, as a branch: compilers make none of two values at hand.
 NJ_INLINE i64 nj_seldom(b1 c, i64 a, i64 b) { return __builtin_expect(c, false) ? nj_cold(a) : b; }
 
+// A choice that data decide, without a branch: one condition for several of them is opaque, or
+// g++ makes one branch for all.
+template <class T>
+NJ_INLINE T nj_either(b1 c, T a, T b) {
+  return nj_held(c) ? a : b;
+}
+
 // The cold path of an index check: `i` is not in 0..n-1. A negative index counts from the end.
 static __attribute__((noinline, cold)) i64 nj_wrap_index(i64 i, i64 n, i32* failed) {
   const i64 wrapped = i < 0 ? i + n : i;

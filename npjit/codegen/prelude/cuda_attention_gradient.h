@@ -1,7 +1,12 @@
 // The gradient of softmax(scale * q @ k.T) @ v, g being that of the result: the weights are computed anew from what is
-// kept of each row (Dao et al. 2022). Three kernels, so that nothing is added by atomic
+// kept of each row (Dao et al. 2022). Three kernels (two are one function), so that nothing is added by atomic
 // accesses. Products are not left to wgmma: ptxas (12.9) gives registers with its factors to others, though they
 // are needed in the loop's next round.
+
+template <class T, i32 COUNT>
+struct nj_tile {
+  alignas(1024) T at[COUNT];
+};
 
 // Rows of sums, times `scale`, into a dense array of float32.
 template <i32 BLOCKS>
@@ -20,27 +25,27 @@ NJ_INLINE void nj_store_rows(f32* to, const f32 (&sums)[BLOCKS][4], f32 scale, i
 }
 
 // A score's weight.
-template <b1 PLAIN>
+template <b1 RAW>
 NJ_INLINE f32 nj_weight(f32 score, f32 most, f32 share, f32 unit) {
-  if constexpr (PLAIN)
+  if constexpr (RAW)
     return nj_quick_exp2(__builtin_fmaf(score, unit, -most * unit)) * share;
   else
     return nj_quick_exp2((score - most) * unit) * share;
 }
 
-// What the other kernels want to know of each row: the largest score, one by the sum of weights, and the sum of weights
-// times their gradients. A block has 64 rows.
-template <class T, class M, i32 D, i32 E, i32 KEYS, i32 W>
+// What the other kernels want to know of each row (FIRST): the largest score, one by the sum of weights, and the sum of
+// weights times their gradients; then the gradient of q. A block has 64 rows.
+template <class T, class M, i32 D, i32 E, i32 KEYS, i32 W, b1 FIRST>
 static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3)
     nj_attention_gradient_rows(const T* q, const T* k, const T* v, const T* g, const f32* factor,
-                               const M* mask, f32* mosts, f32* shares, f32* pulls, i64 heads,
-                               i64 rows, i64 keys, i64 depth, i64 width, i64 q0, i64 q1, i64 q2,
-                               i64 k0, i64 k1, i64 k2, i64 v0, i64 v1, i64 v2, i64 g0, i64 g1,
-                               i64 g2, i64 m0, i64 m1, i64 m2, i64 m3, f64 scale, f64 fill) {
+                               const M* mask, const u8* kinds, f32* made, f32* mosts, f32* shares,
+                               f32* pulls, i64 heads, i64 rows, i64 keys, i64 depth, i64 width,
+                               i64 q0, i64 q1, i64 q2, i64 k0, i64 k1, i64 k2, i64 v0, i64 v1,
+                               i64 v2, i64 g0, i64 g1, i64 g2, i64 m0, i64 m1, i64 m2, i64 m3,
+                               i64 t0, i64 t1, i64 t2, f64 scale, f64 fill) {
   __shared__ nj_tile<T, KEYS * D> key_tiles[2];
   __shared__ nj_tile<T, KEYS * E> value_tiles[2];
-  __shared__ u8 kinds[nj_tiles<M, KEYS>::most];
-  constexpr b1 plain = nj_scores<M>::are_plain;
+  constexpr b1 plain = nj_scores<M>::are_plain, raw = nj_scores<M>::are_raw;
   const i64 tiles = (rows + 63) / 64;
   const i64 whole = blockIdx.x / tiles;
   const i64 batch = whole / heads;
@@ -48,11 +53,11 @@ static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3)
   const i64 row = blockIdx.x % tiles * 64 + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
   if (factor != nullptr)
     scale *= *factor;
-  const f32 unit = plain ? (f32)fabs(scale) * 1.442695041f : 1.442695041f;
+  const f32 unit = raw ? (f32)fabs(scale) * 1.442695041f : 1.442695041f;
   mask += batch * m0 + head * m1;
   const nj_scores<M> scores{mask, m2, m3, (f32)scale, (f32)fill};
-  nj_tiles<M, KEYS> seen{kinds, fill == -__builtin_inf()};
-  seen.look(mask, m2, m3, blockIdx.x % tiles * 64, rows, keys);
+  const nj_tiles<M, KEYS> seen{kinds + batch * t0 + head * t1 + blockIdx.x % tiles * t2,
+                               fill == -__builtin_inf()};
   nj_feed<T, KEYS, D, 128, W> key_feed(k + batch * k0 + head * k1, k2, keys, depth);
   nj_feed<T, KEYS, E, 128, W> value_feed(v + batch * v0 + head * v1, v2, keys, width);
   const auto fetch = [&](i64 tiles_on, i32 side) {
@@ -66,95 +71,18 @@ static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3)
   u32 own[D / 16][4], own_g[E / 16][4];
   nj_fetch_rows<T, D / 16, W>(own, q + batch * q0 + head * q1, q2, row, rows, (i32)depth);
   nj_fetch_rows<T, E / 16, W>(own_g, g + batch * g0 + head * g1, g2, row, rows, (i32)width);
-  nj_flip_signs(own, plain && scale < 0);
+  nj_flip_signs(own, raw && scale < 0);
   f32 s[KEYS / 8][4], d[KEYS / 8][4];
   nj_running running{{-__builtin_inff(), -__builtin_inff()}, {0, 0}};
-  f32 pull[2] = {0, 0}, less[2];
-  i32 side = 0;
-#pragma unroll 1
-  while (now * KEYS < keys) {
-    nj_arrived();
-    __syncthreads();
-    const i64 soon = seen.from(now + 1, keys);
-    fetch(soon - now - 1, side ^ 1);
-    nj_multiply_tile<T, D / 16, KEYS / 8, true, true, KEYS>(s, own, key_tiles[side].at);
-    nj_multiply_tile<T, E / 16, KEYS / 8, true, true, KEYS>(d, own_g, value_tiles[side].at);
-    if (!plain || (now + 1) * KEYS > keys)
-      nj_mask_tile<M, KEYS / 8, false>(s, scores, seen.kind(now), row, rows, now * KEYS, keys);
-    nj_weigh<KEYS / 8, plain>(s, running, less, unit);
-#pragma unroll
-    for (i32 h = 0; h < 2; ++h) {
-      pull[h] *= less[h];
-#pragma unroll
-      for (i32 j = 0; j < KEYS / 8; ++j)
-        pull[h] += s[j][2 * h] * d[j][2 * h] + s[j][2 * h + 1] * d[j][2 * h + 1];
-    }
-    side ^= 1;
-    now = soon;
-  }
-  nj_arrived();
-#pragma unroll
-  for (i32 h = 0; h < 2; ++h) {
-    f32 sum = running.sum[h];
-    sum += nj_shuffle(0xffffffffu, sum, 1);
-    sum += nj_shuffle(0xffffffffu, sum, 2);
-    pull[h] += nj_shuffle(0xffffffffu, pull[h], 1);
-    pull[h] += nj_shuffle(0xffffffffu, pull[h], 2);
-    if (threadIdx.x % 4 == 0 && row + 8 * h < rows) {
-      mosts[whole * rows + row + 8 * h] = running.most[h];
-      shares[whole * rows + row + 8 * h] = 1 / sum;
-      pulls[whole * rows + row + 8 * h] = pull[h] / sum;
-    }
-  }
-}
-
-// The gradient of q, a block having 64 rows.
-template <class T, class M, i32 D, i32 E, i32 KEYS, i32 W>
-static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3)
-    nj_attention_gradient_queries(const T* q, const T* k, const T* v, const T* g, const f32* factor,
-                                  const M* mask, f32* made, const f32* mosts, const f32* shares,
-                                  const f32* pulls, i64 heads, i64 rows, i64 keys, i64 depth,
-                                  i64 width, i64 q0, i64 q1, i64 q2, i64 k0, i64 k1, i64 k2, i64 v0,
-                                  i64 v1, i64 v2, i64 g0, i64 g1, i64 g2, i64 m0, i64 m1, i64 m2,
-                                  i64 m3, f64 scale, f64 fill) {
-  __shared__ nj_tile<T, KEYS * D> key_tiles[2];
-  __shared__ nj_tile<T, KEYS * E> value_tiles[2];
-  __shared__ u8 kinds[nj_tiles<M, KEYS>::most];
-  constexpr b1 plain = nj_scores<M>::are_plain;
-  const i64 tiles = (rows + 63) / 64;
-  const i64 whole = blockIdx.x / tiles;
-  const i64 batch = whole / heads;
-  const i64 head = whole % heads;
-  const i64 row = blockIdx.x % tiles * 64 + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
-  if (factor != nullptr)
-    scale *= *factor;
-  const f32 unit = plain ? (f32)fabs(scale) * 1.442695041f : 1.442695041f;
-  mask += batch * m0 + head * m1;
-  const nj_scores<M> scores{mask, m2, m3, (f32)scale, (f32)fill};
-  nj_tiles<M, KEYS> seen{kinds, fill == -__builtin_inf()};
-  seen.look(mask, m2, m3, blockIdx.x % tiles * 64, rows, keys);
-  nj_feed<T, KEYS, D, 128, W> key_feed(k + batch * k0 + head * k1, k2, keys, depth);
-  nj_feed<T, KEYS, E, 128, W> value_feed(v + batch * v0 + head * v1, v2, keys, width);
-  const auto fetch = [&](i64 tiles_on, i32 side) {
-    key_feed.skip(tiles_on);
-    key_feed.next(key_tiles[side].at);
-    value_feed.skip(tiles_on);
-    value_feed.next(value_tiles[side].at);
+  f32 share[2], less[2], pull[2] = {0, 0};
+  const auto place = [&](i32 h) {
+    return whole * rows + (row + 8 * h < rows ? row + 8 * h : rows - 1);
   };
-  i64 now = seen.from(0, keys);
-  fetch(now, 0);
-  u32 own[D / 16][4], own_g[E / 16][4];
-  nj_fetch_rows<T, D / 16, W>(own, q + batch * q0 + head * q1, q2, row, rows, (i32)depth);
-  nj_fetch_rows<T, E / 16, W>(own_g, g + batch * g0 + head * g1, g2, row, rows, (i32)width);
-  nj_flip_signs(own, plain && scale < 0);
-  f32 s[KEYS / 8][4], d[KEYS / 8][4];
-  f32 most[2], share[2], pull[2];
 #pragma unroll
-  for (i32 h = 0; h < 2; ++h) {
-    const i64 place = whole * rows + (row + 8 * h < rows ? row + 8 * h : rows - 1);
-    most[h] = mosts[place];
-    share[h] = shares[place];
-    pull[h] = pulls[place];
+  for (i32 h = 0; h < 2 && !FIRST; ++h) {
+    running.most[h] = mosts[place(h)];
+    share[h] = shares[place(h)];
+    pull[h] = pulls[place(h)];
   }
   f32 sums[D / 8][4] = {};
   u32 taken[1][KEYS / 16][4];
@@ -171,21 +99,46 @@ static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3)
     if (!plain || (now + 1) * KEYS > keys)
       kept =
           nj_mask_tile<M, KEYS / 8, false>(s, scores, seen.kind(now), row, rows, now * KEYS, keys);
+    if constexpr (FIRST) {
+      nj_weigh<KEYS / 8, raw>(s, running, less, unit);
 #pragma unroll
-    for (i32 j = 0; j < KEYS / 8; ++j) {
+      for (i32 h = 0; h < 2; ++h) {
+        pull[h] *= less[h];
 #pragma unroll
-      for (i32 c = 0; c < 4; ++c) {
-        const f32 weight = nj_weight<plain>(s[j][c], most[c / 2], share[c / 2], unit);
-        s[j][c] = plain || kept >> (4 * j + c) & 1 ? weight * (d[j][c] - pull[c / 2]) : 0.0f;
+        for (i32 j = 0; j < KEYS / 8; ++j)
+          pull[h] += s[j][2 * h] * d[j][2 * h] + s[j][2 * h + 1] * d[j][2 * h + 1];
       }
+    } else {
+#pragma unroll
+      for (i32 j = 0; j < KEYS / 8; ++j) {
+#pragma unroll
+        for (i32 c = 0; c < 4; ++c) {
+          const f32 weight = nj_weight<raw>(s[j][c], running.most[c / 2], share[c / 2], unit);
+          s[j][c] = plain || kept >> (4 * j + c) & 1 ? weight * (d[j][c] - pull[c / 2]) : 0.0f;
+        }
+      }
+      nj_take_pieces<T>(taken, s);
+      nj_multiply_tile<T, KEYS / 16, D / 8, false, false, KEYS>(sums, taken[0], key_tiles[side].at);
     }
-    nj_take_pieces<T>(taken, s);
-    nj_multiply_tile<T, KEYS / 16, D / 8, false, false, KEYS>(sums, taken[0], key_tiles[side].at);
     side ^= 1;
     now = soon;
   }
   nj_arrived();
-  nj_store_rows<D / 8>(made + whole * rows * depth, sums, (f32)scale, row, rows, depth);
+  if constexpr (!FIRST)
+    nj_store_rows<D / 8>(made + whole * rows * depth, sums, (f32)scale, row, rows, depth);
+#pragma unroll
+  for (i32 h = 0; h < 2 && FIRST; ++h) {
+    f32 sum = running.sum[h];
+    sum += nj_shuffle(0xffffffffu, sum, 1);
+    sum += nj_shuffle(0xffffffffu, sum, 2);
+    pull[h] += nj_shuffle(0xffffffffu, pull[h], 1);
+    pull[h] += nj_shuffle(0xffffffffu, pull[h], 2);
+    if (threadIdx.x % 4 == 0 && row + 8 * h < rows) {
+      mosts[place(h)] = running.most[h];
+      shares[place(h)] = 1 / sum;
+      pulls[place(h)] = pull[h] / sum;
+    }
+  }
 }
 
 // The gradients of k and v, a block having 64 keys, by which tiles of QUERIES rows of q and g pass: all is turned
@@ -193,14 +146,15 @@ static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3)
 template <class T, class M, i32 D, i32 E, i32 QUERIES, i32 W>
 static __global__ void __launch_bounds__(128, 2)
     nj_attention_gradient_keys(const T* q, const T* k, const T* v, const T* g, const f32* factor,
-                               const M* mask, f32* made_k, f32* made_v, const f32* mosts,
-                               const f32* shares, const f32* pulls, i64 heads, i64 rows, i64 keys,
-                               i64 depth, i64 width, i64 q0, i64 q1, i64 q2, i64 k0, i64 k1, i64 k2,
-                               i64 v0, i64 v1, i64 v2, i64 g0, i64 g1, i64 g2, i64 m0, i64 m1,
-                               i64 m2, i64 m3, f64 scale, f64 fill) {
+                               const M* mask, const u8* kinds, f32* made_k, f32* made_v,
+                               const f32* mosts, const f32* shares, const f32* pulls, i64 heads,
+                               i64 rows, i64 keys, i64 depth, i64 width, i64 q0, i64 q1, i64 q2,
+                               i64 k0, i64 k1, i64 k2, i64 v0, i64 v1, i64 v2, i64 g0, i64 g1,
+                               i64 g2, i64 m0, i64 m1, i64 m2, i64 m3, i64 t0, i64 t1, i64 t2,
+                               f64 scale, f64 fill) {
   __shared__ nj_tile<T, QUERIES * D> query_tiles[2];
   __shared__ nj_tile<T, QUERIES * E> gradient_tiles[2];
-  constexpr b1 plain = nj_scores<M>::are_plain;
+  constexpr b1 plain = nj_scores<M>::are_plain, raw = nj_scores<M>::are_raw;
   const i64 tiles = (keys + 63) / 64;
   const i64 whole = blockIdx.x / tiles;
   const i64 batch = whole / heads;
@@ -208,7 +162,7 @@ static __global__ void __launch_bounds__(128, 2)
   const i64 row = blockIdx.x % tiles * 64 + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
   if (factor != nullptr)
     scale *= *factor;
-  const f32 unit = plain ? (f32)fabs(scale) * 1.442695041f : 1.442695041f;
+  const f32 unit = raw ? (f32)fabs(scale) * 1.442695041f : 1.442695041f;
   mask += batch * m0 + head * m1;
   const nj_scores<M> scores{mask, m2, m3, (f32)scale, (f32)fill};
   nj_feed<T, QUERIES, D, 128, W> query_feed(q + batch * q0 + head * q1, q2, rows, depth);
@@ -219,15 +173,14 @@ static __global__ void __launch_bounds__(128, 2)
     gradient_feed.skip(tiles_on);
     gradient_feed.next(gradient_tiles[side].at);
   };
-  __shared__ u8 kinds[nj_tiles<M, QUERIES>::most];
-  nj_tiles<M, QUERIES> seen{kinds, fill == -__builtin_inf()};
-  seen.look(mask, m3, m2, blockIdx.x % tiles * 64, keys, rows);
+  const nj_tiles<M, QUERIES> seen{kinds + batch * t0 + head * t1 + blockIdx.x % tiles * t2,
+                                  fill == -__builtin_inf()};
   i64 now = seen.from(0, rows);
   fetch(now, 0);
   u32 own[D / 16][4], own_v[E / 16][4];
   nj_fetch_rows<T, D / 16, W>(own, k + batch * k0 + head * k1, k2, row, keys, (i32)depth);
   nj_fetch_rows<T, E / 16, W>(own_v, v + batch * v0 + head * v1, v2, row, keys, (i32)width);
-  nj_flip_signs(own, plain && scale < 0);
+  nj_flip_signs(own, raw && scale < 0);
   f32 sums_k[D / 8][4] = {}, sums_v[E / 8][4] = {};
   f32 s[QUERIES / 8][4], d[QUERIES / 8][4];
   u32 taken[1][QUERIES / 16][4], weights[1][QUERIES / 16][4];
@@ -256,7 +209,7 @@ static __global__ void __launch_bounds__(128, 2)
         const f32 pull = there ? pulls[whole * rows + column] : 0.0f;
 #pragma unroll
         for (i32 i = c; i < 4; i += 2) {
-          const f32 weight = nj_weight<plain>(s[j][i], most, share, unit);
+          const f32 weight = nj_weight<raw>(s[j][i], most, share, unit);
           d[j][i] = plain || kept >> (4 * j + i) & 1 ? weight * (d[j][i] - pull) : 0.0f;
           s[j][i] = weight;
         }

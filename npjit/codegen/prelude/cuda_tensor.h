@@ -10,6 +10,18 @@ NJ_INLINE i32 nj_swizzled(i32 row, i32 column) {
   return (column / 64 * ROWS + row) * 64 + chunk * 8 + column % 8;
 }
 
+// COUNT numbers of T as a block's shared memory, of which there may be more than functions can declare: the launch says
+// how many bytes.
+#ifdef __CUDA_ARCH__
+#define NJ_DYNAMIC(T, COUNT, name)                      \
+  extern __shared__ __align__(1024) uint4 nj_dynamic[]; \
+  T* const name = reinterpret_cast<T*>(nj_dynamic)
+#else
+#define NJ_DYNAMIC(T, COUNT, name)                       \
+  __shared__ uint4 nj_dynamic[(COUNT) * sizeof(T) / 16]; \
+  T* const name = reinterpret_cast<T*>(nj_dynamic)
+#endif
+
 // Two numbers rounded to T in one register, the first one in the lower half.
 template <class T>
 NJ_INLINE u32 nj_packed(f32 low, f32 high) {

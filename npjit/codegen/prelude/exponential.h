@@ -287,6 +287,22 @@ NJ_INLINE f64 nj_hypot(f64 x, f64 y) {
   return nj_isinf(x) | nj_isinf(y) ? __builtin_inf() : (x != x) | (y != y) ? x + y : root;
 }
 
+// Whether numbers near h have squares far from both ends of the range.
+NJ_INLINE b1 nj_is_moderate(f64 h) { return (h > 0x1p-400) & (h < 0x1p400); }
+
+// The next number above a positive one.
+NJ_INLINE f64 nj_above(f64 h) { return nj_from_bits(nj_bits(h) + 1); }
+
+// The least number whose rounded root is at least h, where that is moderate: the next one above the
+// square of what lies half way between h and the number below it, which is no number itself.
+NJ_INLINE f64 nj_square_reaching(f64 h) {
+  const f64 step = h - nj_from_bits(nj_bits(h) - 1);
+  const f64 square = h * h;
+  const f64 rest = nj_product_rest(h, h, square) - h * step;
+  const f64 value = square + rest;
+  return (square - value) + rest >= 0 ? nj_above(value) : value;
+}
+
 NJ_INLINE f64 nj_erf_series(f64 x) {
   const f64 series =
       nj_series(x * x, 0x1.06eba8214db68p-3, -0x1.812746b0379c1p-2, 0x1.ce2f21a040f66p-4,

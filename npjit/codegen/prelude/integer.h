@@ -31,6 +31,11 @@ NJ_INLINE T nj_remainder(T a, T b) {
   return (r != 0) & ((r < 0) != (b < 0)) ? (T)(r + b) : r;
 }
 
+// The same where `a` is most often within 0..b-1.
+NJ_INLINE i64 nj_near_remainder(i64 a, i64 b) {
+  return __builtin_expect((a >= 0) & (a < b), true) ? a : nj_remainder(a, b);
+}
+
 // A shift by the width or more, or by a negative number, moves every bit out.
 template <class T>
 NJ_INLINE T nj_left_shift(T a, T b) {

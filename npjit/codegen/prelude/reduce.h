@@ -22,13 +22,17 @@ NJ_INLINE void nj_ahead(const T* now, i64 bytes, i64 left) {
     __builtin_prefetch((const char*)later + byte);
 }
 
-// The sum of one vector's lanes, by halves; they are lost.
+// The sum of one vector's lanes, by halves.
 template <class T, int N>
-NJ_INLINE T nj_lanes_total(T (&lanes)[N]) {
-  for (i32 half = N / 2; half > 0; half /= 2)
-    for (i32 lane = 0; lane < half; ++lane)
-      lanes[lane] += lanes[lane + half];
-  return lanes[0];
+NJ_INLINE T nj_lanes_total(const T (&lanes)[N]) {
+  if constexpr (N == 1) {
+    return lanes[0];
+  } else {
+    T half[N / 2];
+    for (i32 lane = 0; lane < N / 2; ++lane)
+      half[lane] = lanes[lane] + lanes[lane + N / 2];
+    return nj_lanes_total(half);
+  }
 }
 
 // Merges the sums of blocks like the digits of a binary counter: error at most NumPy's pairwise

@@ -22,17 +22,17 @@ static void nj_each(const npjit_api* api, F& f, i64 n) {
   api->parallel(body, (void*)&f, n, 1);
 }
 
-// Runs launch k of trip t on rows from .. to - 1, `run(k, t, from, to)`, in an order in which all are
-// done when they are needed. True when Ctrl-C is pending.
-template <i64 count, class Run>
-static bool nj_sweep(const npjit_api* api, const nj_pace (&paces)[count], nj_pace trip, i64 trips,
-                     i64 bytes, Run run) {
+// See nj_sweep. One function for all sweeps of a unit, since compiling it takes long.
+static NJ_NOINLINE bool nj_sweep_rows(const npjit_api* api, const nj_pace* paces, i64 count,
+                                      nj_pace trip, i64 trips, i64 bytes,
+                                      void (*run)(const void*, i64, i64, i64, i64),
+                                      const void* context) {
   i64 rows = 0, lag = 0, below = 0, work = 0;
-  for (const nj_pace& p : paces) {
-    rows = nj_size_max(rows, p.first + p.rows);
-    lag = nj_size_max(lag, p.lag);
-    below = nj_size_max(below, p.below);
-    work += p.work;
+  for (i64 k = 0; k < count; ++k) {
+    rows = nj_size_max(rows, paces[k].first + paces[k].rows);
+    lag = nj_size_max(lag, paces[k].lag);
+    below = nj_size_max(below, paces[k].below);
+    work += paces[k].work;
   }
   const i64 step = nj_size_max(1, NJ_SWEEP_STEP / nj_size_max(1, bytes));
   i64 group = trips;
@@ -52,11 +52,11 @@ static bool nj_sweep(const npjit_api* api, const nj_pace (&paces)[count], nj_pac
       group = nj_size_min(group, 1 + room / more);
     break;
   }
-  const auto rows_of = [&](i64 k, i64 t, i64 from, i64 to) __attribute__((always_inline)) {
+  const auto rows_of = [&](i64 k, i64 t, i64 from, i64 to) {
     from = nj_size_max(from, paces[k].first);
     to = nj_size_min(to, paces[k].first + paces[k].rows);
     if (from < to)
-      run(k, t, from - paces[k].first, to - paces[k].first);
+      run(context, k, t, from - paces[k].first, to - paces[k].first);
   };
   i64 done = 0, now = 0;
   // the rows of a thread, all launches of all trips, without those at both ends
@@ -96,4 +96,15 @@ static bool nj_sweep(const npjit_api* api, const nj_pace (&paces)[count], nj_pac
     }
   }
   return false;
+}
+
+// Runs launch k of trip t on rows from .. to - 1, `run(k, t, from, to)`, in an order in which all are
+// done when they are needed. True when Ctrl-C is pending.
+template <i64 count, class Run>
+static bool nj_sweep(const npjit_api* api, const nj_pace (&paces)[count], nj_pace trip, i64 trips,
+                     i64 bytes, const Run& run) {
+  const auto body = [](const void* context, i64 k, i64 t, i64 from, i64 to) {
+    (*(const Run*)context)(k, t, from, to);
+  };
+  return nj_sweep_rows(api, paces, count, trip, trips, bytes, body, &run);
 }

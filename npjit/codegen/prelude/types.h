@@ -14,4 +14,5 @@ typedef bool b1;
 
 // A call that is left in a loop keeps it scalar, however large the function.
 #define NJ_INLINE static inline __attribute__((always_inline))
+#define NJ_MEMBER inline __attribute__((always_inline))
 #define NJ_NOINLINE __attribute__((noinline))

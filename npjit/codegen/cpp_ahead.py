@@ -1,0 +1,168 @@
+"""Loops over single elements as vector loops, where what their trips ask is asked in front.
+
+In: a `Plan`. Out: the plan with a choice in place of such loops: a kernel on single elements finds
+out whether all indices of all trips are in range, and whether each trip reads only what no earlier
+one has written; then a kernel over all trips runs, else the loop as it was:
+
+    for i < capacity - w:                      if all (0 <= capacity - i - w, ..., 0 <= w):
+        check 2, check 3                           launch k9 over (i) in order: best[...] = ...
+        best[...] = max(best[...], ...)        else: for i < capacity - w: ...
+
+Indices go up or down by equal steps, so that the first and the last trip answer for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from npjit.codegen.cpp_affine import Affine, NotAffine, Trips
+from npjit.codegen.cpp_question import Body, Made, made, question
+from npjit.codegen.cpp_straight import Straight, straighten
+from npjit.codegen.cpp_values import operands
+from npjit.core.size import Size
+from npjit.schedule.kernel import Access, Apply, Axis, Kernel, Load, Store
+from npjit.schedule.plan import If, Loop, Place, Plan, Step, inside, places_in
+
+# fewer trips gain nothing
+_FEWEST = 8
+_BOOL = np.dtype("?")
+
+
+def ask_ahead(plan: Plan) -> Plan:
+    """See the module's docstring."""
+    kernels, variables = list(plan.kernels), list(plan.locals)
+
+    def changed(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        return tuple(s for step in steps for s in one(step))
+
+    def one(step: Step) -> tuple[Step, ...]:
+        step = inside(step, changed)
+        trip = _trip(step, plan.steps, kernels)
+        if trip is None or not isinstance(step, Loop):
+            return (step,)
+        answer = Place("local", len(variables))
+        try:
+            choice = _Choice(step, trip)
+            (asking, ask), (kernel, launch) = choice.question(answer), choice.kernel()
+        except NotAffine:
+            return (step,)
+        variables.append(_BOOL)
+        kernels.extend((asking, kernel))
+        all_trips = launch(len(kernels) - 1)
+        return (ask(len(kernels) - 2), If(answer, (all_trips,), (step,)))
+
+    steps = changed(plan.steps)
+    return replace(plan, steps=steps, kernels=tuple(kernels), locals=tuple(variables))
+
+
+def _trip(step: Step, steps: tuple[Step, ...], kernels: Sequence[Kernel]) -> Straight | None:
+    """A loop's trip, when it leaves nothing in local variables that others read."""
+    if not isinstance(step, Loop) or step.stops or step.share is not None:
+        return None
+    trip = straighten(step.body, kernels)
+    if trip is None or not trip.checks:
+        return None
+    own, all_uses = ([p for p in places_in(s) if p in trip.written] for s in (step, steps))
+    return trip if len(own) == len(all_uses) else None
+
+
+class _Choice:
+    """The kernels that take a loop's place: the question, and the one over all trips."""
+
+    def __init__(self, loop: Loop, trip: Straight) -> None:
+        self.loop = loop
+        self.trip = trip
+        self.trips = Trips(trip, loop.index)
+        self.body = self._by_trips()
+        self._ask_checks()
+        self._ask_order()
+
+    # -- what must hold
+
+    def _ask_checks(self) -> None:
+        for number in self.trip.checks:
+            i = self.trips.instructions[number]
+            if not isinstance(i, Apply) or i.op.relation != "in":
+                raise NotAffine
+            index, extent = map(self.trips.of_value, i.args)
+            self.trips.assumed += [index, extent.plus(index, -1).plus(Affine(0, -1))]
+
+    def _ask_order(self) -> None:
+        """No trip reads what an earlier one has written; all loads come before the stores."""
+        stores = [(n, i.access) for n, i in self.body if isinstance(i, Store)]
+        if len({a.buffer for _, a in stores}) < len(stores):
+            raise NotAffine
+        targets = {a.buffer: self.trips.of_place(self._access(n)) for n, a in stores}
+        first = min(n for n, _ in stores)
+        for n, i in self.body:
+            if isinstance(i, Load) and i.access.buffer in targets:
+                target = targets[i.access.buffer]
+                ahead = self.trips.of_place(self._access(n)).plus(target, -1)
+                if n > first or ahead.step != 0:
+                    raise NotAffine
+                self.trips.assumed.append(Affine().plus(ahead, _sign(target.step)))
+        for target in targets.values():
+            _sign(target.step)
+
+    def _access(self, number: int) -> Access:
+        i = self.trips.instructions[number]
+        assert isinstance(i, Load | Store)
+        return i.access
+
+    def _ends(self) -> dict[Affine, None]:
+        """What must not be negative: the numbers of the first and of the last trip."""
+        last = self.loop.trips - 1
+        found: dict[Affine, None] = {Affine(0, self.loop.trips - _FEWEST): None}
+        for number in self.trips.assumed:
+            for trip in (0, last):
+                end = Affine(0, number.rest + number.step * trip, number.values)
+                if end.values or not isinstance(end.rest, int):
+                    found[end] = None
+                elif end.rest < 0:
+                    raise NotAffine
+        return found
+
+    # -- the kernels
+
+    def _by_trips(self) -> Body:
+        """What the stores need, by the number of the trip."""
+        wanted = {n for n, i in self.trip.body if isinstance(i, Store)}
+        if not wanted:
+            raise NotAffine
+        found: Body = []
+        for n, i in reversed(self.trip.body):
+            if n in wanted:
+                made = self.trips.by_trip(i)
+                wanted.update(operands(made))
+                found.append((n, made))
+        return found[::-1]
+
+    def kernel(self) -> Made:
+        """The one over all trips."""
+        return made(self.trip.terms, [Axis(self.loop.trips)], self.body)
+
+    def question(self, answer: Place) -> Made:
+        """The one that finds out whether all holds."""
+        ends = self._ends()
+        fixed = self._fixed({v for end in ends for v, _ in end.values})
+        return question(self.trip.terms, fixed, ends, answer)
+
+    def _fixed(self, wanted: set[int]) -> Body:
+        """What values need that no trip changes; nothing else is read than local variables."""
+        found: Body = []
+        for n, i in reversed(self.trip.body):
+            if n in wanted:
+                if isinstance(i, Load) and self.trip.place(i.access.buffer).space != "local":
+                    raise NotAffine
+                wanted.update(operands(i))
+                found.append((n, i))
+        return found[::-1]
+
+
+def _sign(step: Size) -> int:
+    if not isinstance(step, int) or step == 0:
+        raise NotAffine
+    return 1 if step > 0 else -1

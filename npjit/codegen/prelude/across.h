@@ -1,0 +1,184 @@
+// A vector times a matrix whose rows are contiguous, some rows at a time; and passes over the rows
+// of matrices, in which all that a row is wanted for is done while it is in the cache.
+
+// rows at a time, elements whose products are added before they join the others', bytes of rows that
+// stay in the cache, and products that are worth a thread
+#define NJ_ACROSS 8
+#define NJ_ACROSS_BLOCK 4096
+#define NJ_PASS_STEP 32768
+#define NJ_PASS_GRAIN 16384
+
+// a * b + c in each lane; a loop, since compilers know no such operation of vectors.
+template <class T, class L>
+NJ_INLINE L nj_lanes_multiply_add(L a, L b, L c) {
+  T x[NJ_LANES(T)], y[NJ_LANES(T)], z[NJ_LANES(T)];
+  __builtin_memcpy(x, &a, sizeof(L));
+  __builtin_memcpy(y, &b, sizeof(L));
+  __builtin_memcpy(z, &c, sizeof(L));
+#pragma omp simd
+  for (i64 lane = 0; lane < NJ_LANES(T); ++lane)
+    z[lane] = nj_multiply_add(x[lane], y[lane], z[lane]);
+  __builtin_memcpy(&c, z, sizeof(L));
+  return c;
+}
+
+// A vector that is needed twice, loaded once: compilers fold the load into both operations.
+#ifdef __x86_64__
+#define NJ_LOADED(lanes) __asm__("" : "+v"(lanes))
+#else
+#define NJ_LOADED(lanes)
+#endif
+
+// Of some rows, n long: sums[n] += g[rows] a[rows, n], and y[rows] = a[rows, n] x[n] if `both`.
+template <i32 rows, b1 both, class T>
+NJ_INLINE void nj_some_across(i64 n, const T* a, i64 sa, const T* g, i64 sg, T* sums, const T* x,
+                              T* y, i64 sy) {
+  typedef T lanes __attribute__((vector_size(NJ_VECTOR_BYTES)));
+  typedef T loaded __attribute__((vector_size(NJ_VECTOR_BYTES), aligned(sizeof(T))));
+  const i64 width = NJ_LANES(T);
+  lanes factors[rows];
+  for (i32 r = 0; r < rows; ++r)
+    factors[r] = lanes{} + g[r * sg];
+  T found[rows] = {};
+  for (i64 j = 0, end = 0; j < n;) {
+    end = nj_size_min(end + NJ_ACROSS_BLOCK, n);
+    lanes along[rows] = {};
+    for (; j + width <= end; j += width) {
+      lanes total = {};
+#pragma GCC unroll 8
+      for (i32 r = 0; r < rows; ++r) {
+        lanes row = *(const loaded*)(a + r * sa + j);
+        if constexpr (both) {
+          NJ_LOADED(row);
+          along[r] = nj_lanes_multiply_add<T, lanes>(row, *(const loaded*)(x + j), along[r]);
+        }
+        total = nj_lanes_multiply_add<T, lanes>(row, factors[r], total);
+      }
+      *(loaded*)(sums + j) += total;
+    }
+    for (; j < end; ++j) {
+      T total = 0;
+      for (i32 r = 0; r < rows; ++r) {
+        const T element = a[r * sa + j];
+        total = nj_multiply_add(element, factors[r][0], total);
+        if constexpr (both)
+          found[r] = nj_multiply_add(element, x[j], found[r]);
+      }
+      sums[j] += total;
+    }
+    for (i32 r = 0; both && r < rows; ++r) {
+      T lane[width];
+      __builtin_memcpy(lane, along + r, sizeof(lane));
+      found[r] += nj_lanes_total(lane);
+    }
+  }
+  for (i32 r = 0; both && r < rows; ++r)
+    y[r * sy] = found[r];
+}
+
+// The same for any number of rows.
+template <b1 both, class T>
+static NJ_NOINLINE void nj_add_across(i64 rows, i64 n, const T* a, i64 sa, const T* g, i64 sg,
+                                      T* sums, const T* x, T* y, i64 sy) {
+  i64 i = 0;
+  for (; i + NJ_ACROSS <= rows; i += NJ_ACROSS)
+    nj_some_across<NJ_ACROSS, both>(n, a + i * sa, sa, g + i * sg, sg, sums, x, y + i * sy, sy);
+  for (; i < rows; ++i)
+    nj_some_across<1, both>(n, a + i * sa, sa, g + i * sg, sg, sums, x, y + i * sy, sy);
+}
+
+// y[rows] = a[rows, n] x[n], by one thread.
+template <class T>
+static NJ_NOINLINE void nj_along(i64 rows, i64 n, const T* a, i64 sa, const T* x, T* y, i64 sy) {
+  i64 i = 0;
+  for (; i + NJ_ACROSS <= rows; i += NJ_ACROSS)
+    nj_some_rows<NJ_ACROSS>(n, a + i * sa, sa, x, y + i * sy, sy);
+  for (; i < rows; ++i)
+    nj_some_rows<1>(n, a + i * sa, sa, x, y + i * sy, sy);
+}
+
+// Where the sums of n columns go in the end.
+template <class T>
+struct nj_columns {
+  T* to;
+  i64 n;
+  i64 step;
+};
+
+template <class T, i64 count, class Run>
+struct nj_rows_pass {
+  const Run* run;
+  const nj_columns<T>* results;
+  i64 rows;
+  i64 step;
+  // the sums of all chunks, `length` elements for each; none when there is one chunk, whose sums are
+  // the results
+  T* memory;
+  i64 length;
+};
+
+template <class T, i64 count, class Run>
+static void nj_pass_chunk(void* context, npjit_int64 begin, npjit_int64 end, int chunk) {
+  const nj_rows_pass<T, count, Run>& all = *(const nj_rows_pass<T, count, Run>*)context;
+  T* sums[count + 1];
+  T* next = all.memory + chunk * all.length;
+  for (i64 k = 0; k < count; ++k) {
+    sums[k] = all.memory ? next : all.results[k].to;
+    next += all.results[k].n;
+    for (i64 j = 0; j < all.results[k].n; ++j)
+      sums[k][j] = 0;
+  }
+  const i64 last = nj_size_min(end * all.step, all.rows);
+  for (i64 i = begin * all.step; i < last; i += all.step)
+    (*all.run)(i, nj_size_min(i + all.step, last), (T* const*)sums);
+}
+
+// run(from, to, sums) for rows of so many bytes and products, of which some follow each other; it
+// adds to sums[k][j], which is results[k].to[j * step] in the end.
+template <class T, i64 count, class Run>
+static void nj_pass(const npjit_api* api, i64 rows, i64 bytes, i64 work,
+                    const nj_columns<T>* results, const Run& run) {
+  const i64 most = NJ_PASS_STEP / nj_size_max(bytes, 1) / NJ_ACROSS;
+  const i64 step = nj_size_max(most, 1) * NJ_ACROSS;
+  nj_rows_pass<T, count, Run> all = {&run, results, rows, step, nullptr, 0};
+  const i64 steps = (rows + all.step - 1) / all.step;
+  const i64 grain = 1 + NJ_PASS_GRAIN / nj_size_max(all.step * work, 1);
+  const int chunks = steps > grain ? api->chunks(steps, grain) : 1;
+  b1 apart = chunks > 1;
+  for (i64 k = 0; k < count; ++k) {
+    all.length += results[k].n;
+    apart |= results[k].step != 1;
+  }
+  if (apart & (count > 0))
+    all.memory = (T*)api->scratch(chunks * all.length * sizeof(T));
+  if (chunks == 1)
+    nj_pass_chunk<T, count, Run>(&all, 0, steps, 0);
+  else
+    api->parallel(nj_pass_chunk<T, count, Run>, &all, steps, grain);
+  const T* sums = all.memory;
+  for (i64 k = 0; all.memory && k < count; sums += results[k++].n) {
+    for (i64 j = 0; j < results[k].n; ++j) {
+      T total = sums[j];
+      for (int c = 1; c < chunks; ++c)
+        total += sums[c * all.length + j];
+      results[k].to[j * results[k].step] = total;
+    }
+  }
+}
+
+// Whether threads share out the rows well, if the product is worth more than one.
+static inline b1 nj_suits_across(i64 rows, i64 n) {
+  return rows >= 16 * NJ_ACROSS || rows * n <= NJ_PASS_GRAIN;
+}
+
+// y[n] = g[rows] a[rows, n]
+template <class T>
+static inline void nj_across(const npjit_api* api, i64 n, i64 rows, const T* a, i64 sa, const T* g,
+                             i64 sg, T* y, i64 sy) {
+  const nj_columns<T> result = {y, n, sy};
+  const auto run = [=](i64 from, i64 to, T* const* sums) {
+    nj_add_across<false>(to - from, n, a + from * sa, sa, g + from * sg, sg, sums[0], (const T*)0,
+                         (T*)0, 0);
+  };
+  nj_pass<T, 1>(api, rows, n * sizeof(T), n, &result, run);
+}
