@@ -113,6 +113,13 @@ def summing(a: Any, b: Any) -> None:
             a[i, j] = total * 0.01
 
 
+def fewer_than_none(a: Any, b: Any) -> None:
+    """The range of the first row ends before it begins."""
+    for i in range(a.shape[0]):
+        for j in range(i - 1):
+            a[i, j] = a[i, j] - a[i, :j] @ a[j, :j] * 0.1
+
+
 def by_a_carried_value(a: Any, b: Any) -> Any:
     """The inner loop reads what the trips carry."""
     total = 1.0
@@ -139,6 +146,7 @@ ILLEGAL = (
     read_before,
     all_of_it,
     summing,
+    fewer_than_none,
     by_a_carried_value,
     other_matrix,
 )

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import npjit
 from npjit.codegen.cpp import print_cpp, print_functions
 from npjit.codegen.cpp_form import Form, choose
 from npjit.codegen.toolchain import compile_object, find_compiler
@@ -153,3 +154,16 @@ def test_math_in_vector_loops(form: Form) -> None:
     path = compile_object(print_cpp(PLANS[form](), compiler.vector), compiler=compiler)
     shown = subprocess.run(["objdump", "-d", path], capture_output=True, text=True, check=True)
     assert re.search(r"call.*_ZGV[bcde]N\d+v_(sin|expf)", shown.stdout)
+
+
+def test_offsets_into_the_arena_are_computed_once() -> None:
+    def f(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        c = a @ b
+        d = np.sort(c) @ a
+        for i in range(len(a)):
+            d[i] = d[i] @ c + b[i]
+        return d @ b
+
+    text = npjit.jit(f).lower(np.ones((30, 30)), np.ones((30, 30))).as_text("cpp")
+    offsets = re.findall(r"arena \+ ([^,;]*n0[^,;]*)", text)
+    assert len(offsets) == len(set(offsets)) == 2

@@ -167,3 +167,24 @@ def test_golden(golden: Callable[[str, str], None]) -> None:
     plan = npjit.jit(columns).lower(*arguments(60, 60)).as_text("kernels")
     text = text_of(columns, *arguments(60, 60))
     golden("trips_columns.txt", f"{plan}\n\n{text[text.index('struct k') :]}")
+
+
+def along_rows(a: Any, c: Any) -> None:
+    """Each element goes along a row of its own."""
+    for k in range(a.shape[1]):
+        c[:] = c * 0.5 + np.exp(a[:, k])
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16", "f4"])
+def test_rows_are_asked_for_ahead(dtype: str) -> None:
+    compiled = npjit.jit(along_rows)
+    for rows, columns in ((5, 3), (33, 50), (700, 9)):
+        a = np.random.default_rng(rows).random((rows, columns)).astype(dtype)
+        got, want = np.ones(rows, dtype), np.ones(rows, dtype)
+        compiled(a, got)
+        along_rows(a, want)
+        np.testing.assert_allclose(got, want, rtol=1e-12 if dtype != "f4" else 1e-5)
+    matrix, vector = np.ones((9, 30)), np.ones(9)
+    assert "__builtin_prefetch" in compiled.lower(matrix, vector).as_text("cpp")
+    beside = npjit.jit(row_sums).lower(matrix, np.ones(30)).as_text("cpp")
+    assert "__builtin_prefetch" not in beside

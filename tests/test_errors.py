@@ -291,3 +291,18 @@ def test_wrong_argnums(argnums):
         npjit.grad(doubled, argnums=argnums)
     with pytest.raises(TypeError, match="which must be passed by position; this call has 1 posi"):
         npjit.grad(doubled, argnums=1)(1.0)
+
+
+OFFSET = np.ones(4)
+
+
+def test_calls_that_raise_are_traced_once(monkeypatch):
+    f = npjit.jit(lambda x: x * 2 + OFFSET, backend="numpy")
+    for _ in range(3):
+        with pytest.raises(ValueError, match="broadcast"):
+            f(np.ones(30))
+    assert sum(f.cache_info()["refusals"].values()) == 1
+    monkeypatch.setitem(globals(), "OFFSET", np.ones(30))
+    for _ in range(2):
+        assert np.array_equal(f(np.ones(30)), np.full(30, 3.0))
+    assert f.cache_info()["whole"] == 1, "the first of them is NumPy's"

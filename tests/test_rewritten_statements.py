@@ -1,5 +1,5 @@
-"""Statements that are brought into a simpler form before they are staged: `match`, and assignment
-expressions wherever they stand."""
+"""Statements that are brought into a simpler form before they are staged: `match`, assignment
+expressions wherever they stand, `nonlocal` and `global`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def in_an_argument(x):
 
 
 def on_one_side(x):
-    return (n := len(x)) if x[0] > 100 else (m := 3)
+    n = 0
+    size = (n := len(x)) if x[0] > 100 else (m := 3)
+    return size + n, m
 
 
 def behind_a_read(x):
@@ -113,8 +115,91 @@ def matched_sequences(x):
             return x * first + len(rest)
 
 
+# ---------------------------------------------------------------- scopes
+
+SCALE = 2.0
+
+
+def declared_global(x):
+    global SCALE
+    t = 0.0
+    for v in x:
+        t += v * SCALE
+    return t
+
+
+def counted(x):
+    total, calls = 0.0, 0
+
+    def add(v):
+        nonlocal total, calls
+        total += v
+        calls += 1
+
+    for v in x:
+        if v > 0:
+            add(v)
+    return total, calls
+
+
+def grown_parameter(x, k=1.0):
+    def grow():
+        nonlocal k
+        k *= 1.01
+
+    y = np.zeros(len(x))
+    for i in range(len(x)):
+        grow()
+        y[i] = x[i] * k
+    return y, k
+
+
+def bisected(x):
+    calls = 0
+
+    def f(z):
+        nonlocal calls
+        calls += 1
+        return z * z - 2
+
+    a, b = 0.0, 2.0
+    while b - a > 1e-9:
+        m = (a + b) / 2
+        if f(m) > 0:
+            b = m
+        else:
+            a = m
+    return a, calls
+
+
+def arrays_in_scopes(x):
+    y = x.copy()
+
+    def change():
+        nonlocal y
+        y += 1
+        y = y * 2
+
+    z = y
+    change()
+    return z, y
+
+
+def one_name_in_two_scopes(x):
+    n = 0
+
+    def f():
+        nonlocal n
+        n += 1
+        return sum(n for n in range(3))
+
+    return f(), n
+
+
 ALL = [in_operands, in_a_while, in_comprehensions, in_an_argument, on_one_side, behind_a_read]
 ALL += [matched_numbers, matched_shapes, matched_tuples, matched_sequences]
+ALL += [declared_global, counted, grown_parameter, bisected, arrays_in_scopes]
+ALL += [one_name_in_two_scopes]
 
 
 @pytest.mark.parametrize("f", ALL)
@@ -125,17 +210,16 @@ def test_whole(f: Any) -> None:
 def test_nested_short_loops() -> None:
     """Loops of few trips unroll, as long as that is not too many of them in each other."""
 
-    def six_deep(x):
+    def four_deep(x):
         t = 0.0
         for a in range(4):
             for b in range(4):
                 for c in range(4):
-                    for d in range(4):
-                        for e in range(4):
-                            t += x[a, b, c, d, e] * (a - b + c - d + e)
+                    for d in range(3):
+                        t += x[a, b, c, d] * (a - b + c - d)
         return t
 
-    x = np.random.default_rng(0).standard_normal((4,) * 5)
-    lowered = npjit.jit(six_deep).lower(x).as_text("graph")
-    assert lowered.count("loop %") == 64
-    check_calls(npjit.jit(six_deep, backend="numpy"), x)
+    x = np.random.default_rng(0).standard_normal((4, 4, 4, 3))
+    jitted = npjit.jit(four_deep, backend="numpy")
+    check_calls(jitted, x)
+    assert jitted.lower(x).as_text("graph").count("loop %") == 64

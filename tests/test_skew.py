@@ -60,6 +60,28 @@ def alignment(a: Any) -> None:
     a[:] = best + left
 
 
+def warped(a: Any) -> None:
+    x, y = a[:, 0].copy(), a[0].copy()
+    for i in range(1, a.shape[0]):
+        for j in range(1, a.shape[1]):
+            nearest = np.minimum(a[i - 1, j], min(a[i, j - 1], a[i - 1, j - 1]))
+            a[i, j] = abs(x[i] - y[j]) + nearest
+
+
+def edited(a: Any) -> None:
+    """Letters of 8 bytes, counts of 4, and what several comparisons decide."""
+    letters = (a * 4).astype(np.int64)
+    counts = np.zeros(a.shape, np.int32)
+    counts[0] = np.arange(a.shape[1])
+    for i in range(1, a.shape[0]):
+        for j in range(1, a.shape[1]):
+            x, y = letters[i, 0], letters[0, j]
+            cost = 0 if (x == y) | ((x > 2) & (y > 2)) else 1
+            fewest = min(counts[i - 1, j] + 1, counts[i, j - 1] + 1)
+            counts[i, j] = min(fewest, counts[i - 1, j - 1] + cost)
+    a[:] = counts
+
+
 def in_columns(a: Any) -> None:
     """Reads down a column of another array."""
     b = np.ones((a.shape[1], a.shape[0]))
@@ -95,7 +117,16 @@ def positions(a: Any) -> None:
             a[i, j] = 0.5 * a[i, j - 1] + 0.25 * a[i - 1, j] + (i - j)
 
 
-VECTORS = [smooth, upwards, upwards_to_the_right, single, alignment, in_columns]
+VECTORS = [
+    smooth,
+    upwards,
+    upwards_to_the_right,
+    single,
+    alignment,
+    warped,
+    edited,
+    in_columns,
+]
 ELEMENTS = [roots, two_above, every_other, positions]
 
 

@@ -29,6 +29,7 @@ from npjit.api.compile import Compiled, Stopwatch, compile_captured
 from npjit.api.on_host import OnHost
 from npjit.api.options import CaptureError, Options
 from npjit.api.placement import DeviceMismatch, adopted, holds_device_arrays
+from npjit.api.raising import Raising
 from npjit.backends.cuda_device import DeviceUnavailable
 from npjit.core.warn import NpjitWarning, warn_user
 from npjit.frontend.control import Control
@@ -74,6 +75,7 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         # what its calls over lazy arrays share (api.recorder), where it runs so
         self.recorder: Any = None
         self.is_silent = False
+        self._raising = Raising()
         self._policy = Policy(options.dynamic)
         self._lock = threading.RLock()
         self._warned: frozenset[str] = frozenset()
@@ -93,6 +95,8 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
         device_arrays = adopted(args, kwargs)
         if device_arrays is not None:
             return self(*device_arrays[0], **device_arrays[1])
+        if self._raising.knows(args, kwargs):
+            return self._by_numpy(args, kwargs)
         with self._lock:
             entry, doubt = self._compiled_meanwhile(args, kwargs), ""
             if entry is None:
@@ -104,12 +108,16 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
                 pass  # a guard that fails at once: another thread has changed an argument
         if not doubt:
             return self.fall_back(args, kwargs)
+        result = self._by_numpy(args, kwargs)
+        self._warn(f"{self.label} runs as NumPy: {doubt}")
+        return result
+
+    def _by_numpy(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The answer to a call whose trace has failed, or would."""
         self.count("numpy")
         on_gpu = holds_device_arrays(args, kwargs)
         answer = OnHost(self.original) if on_gpu else self.original
-        result = answer(*args, **kwargs)
-        self._warn(f"{self.label} runs as NumPy: {doubt}")
-        return result
+        return self._raising.run(answer, args, kwargs)
 
     def _compiled_meanwhile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An entry that another thread has made while this one waited."""

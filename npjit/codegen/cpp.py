@@ -25,8 +25,9 @@ from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_outer import MapPrinter, RowsPrinter
 from npjit.codegen.cpp_packed import printer_of
 from npjit.codegen.cpp_point import PointPrinter
-from npjit.codegen.cpp_small import SmallPrinter, is_small
+from npjit.codegen.cpp_push import push_folds
 from npjit.codegen.cpp_skew import skew_rows
+from npjit.codegen.cpp_small import SmallPrinter, is_small
 from npjit.codegen.cpp_steps import StepsPrinter
 from npjit.codegen.cpp_tall import TallPrinter
 from npjit.codegen.cpp_trips import TripsPrinter, with_trips
@@ -97,7 +98,7 @@ def _functions(plan: Plan, made: Sequence[KernelPrinter]) -> str:
 def printers(plan: Plan) -> tuple[Plan, list[KernelPrinter]]:
     """The plan as it is printed, and a printer for each kernel, which knows where the plan launches
     it."""
-    plan, waves = skew_rows(ask_ahead(plan))
+    plan, waves = skew_rows(push_folds(ask_ahead(plan)))
     plan, asks = with_questions(plan)
     plan, carried = with_trips(plan)
     plan = in_sweeps(in_row_passes(plan))

@@ -20,11 +20,11 @@ import numpy as np
 
 from npjit.codegen.cpp_affine import Affine, NotAffine, Trips
 from npjit.codegen.cpp_question import Body, Made, made, question
-from npjit.codegen.cpp_straight import Straight, straighten
+from npjit.codegen.cpp_straight import Straight, is_closed, straighten
 from npjit.codegen.cpp_values import operands
 from npjit.core.size import Size
 from npjit.schedule.kernel import Access, Apply, Axis, Kernel, Load, Store
-from npjit.schedule.plan import If, Loop, Place, Plan, Step, inside, places_in
+from npjit.schedule.plan import If, Loop, Place, Plan, Step, inside
 
 # fewer trips gain nothing
 _FEWEST = 8
@@ -65,8 +65,7 @@ def _trip(step: Step, steps: tuple[Step, ...], kernels: Sequence[Kernel]) -> Str
     trip = straighten(step.body, kernels)
     if trip is None or not trip.checks:
         return None
-    own, all_uses = ([p for p in places_in(s) if p in trip.written] for s in (step, steps))
-    return trip if len(own) == len(all_uses) else None
+    return trip if is_closed(trip, step, steps) else None
 
 
 class _Choice:

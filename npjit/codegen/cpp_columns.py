@@ -221,6 +221,7 @@ class ColumnsPrinter(KernelPrinter):
         self.decode(axes, f"x{axes[-1]}")
         with w.block("for (i64 t = begin; t < end; ++t)"):
             w.lines(p.printed.levels[1])
+            self.before_lanes(p)
             self._lane_loop(p)
             if sums:
                 with w.block(f"if (++count == {_STEPS})"):
@@ -251,6 +252,9 @@ class ColumnsPrinter(KernelPrinter):
                 names = [name for _, name in self.values.names(number)]
                 w.lines(f"{self._at(lane_array(name))} = {name};" for name in names)
             w.lines(behind)
+
+    def before_lanes(self, p: ColumnsPhase) -> None:
+        """Text in front of each step's loop over the lanes."""
 
     def handed_on(self, p: ColumnsPhase) -> list[str]:
         """Statements that leave something to the next step of a phase, lane by lane."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from npjit.codegen.cpp_form import is_point
 from npjit.codegen.cpp_phase import row_text
@@ -184,7 +185,7 @@ class LanesPrinter:
         self._inner()
         w.lines(f"lane{p.number} = w{p.number}.lanes();" for p in lanes.state)
         with w.block(each):
-            for p in (*lanes.state, *lanes.past):
+            for p in (*places, *lanes.past):
                 w.line(f"{self._local(p)} = lane{p.number}.get({lane});")
             self.steps(lanes.back)
 
@@ -231,9 +232,9 @@ class LanesPrinter:
             row = row_text(i.op, i, dtypes)
             assert isinstance(row, str)
             text = row.format(*(f"v{a}" for a in i.args))
-        return f"const nj_many<{ctype(i.dtype)}> v{number} = {text};"  # type: ignore[union-attr]
+        return f"const nj_many<{ctype(i.dtype)}> v{number} = {text};"
 
-    def _is_given(self, i: Instr) -> bool:
+    def _is_given(self, i: Instr) -> TypeGuard[Given]:
         """Whether a value differs from lane to lane, but not from trip to trip."""
         if isinstance(i, Load):
             return self.lanes.straight.place(i.access.buffer).space != "local"

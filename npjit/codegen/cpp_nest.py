@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from npjit.codegen.cpp_form import is_point
-from npjit.codegen.cpp_straight import Straight, straighten
+from npjit.codegen.cpp_straight import Straight, is_closed, straighten
 from npjit.core.size import Size, Var, atoms, bounds, linear, substitute, var
 from npjit.schedule.kernel import (
     Access,
@@ -65,8 +65,8 @@ class Nest:
         )
 
 
-def find_nest(loop: Step, kernels: Sequence[Kernel]) -> Nest:
-    """The nest that a loop is; else `Unfit`."""
+def find_nest(loop: Step, steps: tuple[Step, ...], kernels: Sequence[Kernel]) -> Nest:
+    """The nest that a loop of these steps is; else `Unfit`."""
     if not isinstance(loop, Loop) or loop.stops or loop.share is not None or not loop.body:
         raise Unfit
     *before, inner = loop.body
@@ -78,7 +78,7 @@ def find_nest(loop: Step, kernels: Sequence[Kernel]) -> Nest:
     parts = [_along(nest, s) for s in before] + [_plain(s, kernels) for s in inner.body]
     nest.steps = tuple(parts)
     made = straighten(parts, nest.kernels)
-    if made is None or made.written:
+    if made is None or not is_closed(made, loop, steps):
         raise Unfit
     nest.straight = made
     _measure(nest, len(before))

@@ -29,7 +29,7 @@ from npjit.core import interval
 from npjit.core.op import Kind, Op
 from npjit.schedule.kernel import Apply, Const, Extent, Instr, Kernel, Phase, Store
 
-_SELDOM = Op("seldom", Kind.ELEMENTWISE, lambda *_: None, c="nj_seldom({0}, {1}, {2})")
+_PLACE = Op("place", Kind.ELEMENTWISE, lambda *_: None, c="nj_place({0}, {1})")
 _EITHER = Op("either", Kind.ELEMENTWISE, lambda *_: None, c="nj_either({0}, {1}, {2})")
 _NEAR = Op("near", Kind.ELEMENTWISE, lambda *_: None, c="nj_near_remainder({0}, {1})")
 _INDEX = np.dtype("i8")
@@ -113,26 +113,27 @@ def _with_fit_choices(kernel: Kernel) -> Kernel:
             return replace(i, op=_NEAR)
         if not i.op.choice:
             return i
-        if _is_wrap(known, i):
-            return replace(i, op=_SELDOM)
+        if (length := _length_if_wrap(known, i)) is not None:
+            return replace(i, op=_PLACE, args=(i.args[2], length))
         return replace(i, op=_EITHER) if tests[i.args[0]] > 1 and i.dtype.kind in "iu" else i
 
     phases = tuple(Phase(p.axes, tuple((n, changed(i)) for n, i in p.body)) for p in kernel.phases)
     return replace(kernel, phases=phases)
 
 
-def _is_wrap(known: dict[int, Instr], i: Apply) -> bool:
-    """Whether a value is x, or x and a size where x < 0."""
+def _length_if_wrap(known: dict[int, Instr], i: Apply) -> int | None:
+    """The size, where a value is x, or x and a size where x < 0."""
     if not i.op.choice or i.dtype != _INDEX:
-        return False
+        return None
     test, other = known[i.args[0]], known[i.args[1]]
     if not isinstance(test, Apply) or test.op.relation != "<" or not isinstance(other, Apply):
-        return False
+        return None
     x, zero = test.args
     bound = known[zero]
-    if x != i.args[2] or not isinstance(bound, Const) or bound.value.value != 0:
-        return False
-    return x in other.args and any(isinstance(known[a], Extent) for a in other.args)
+    is_sum = other.op.range is interval.plus and x in other.args
+    if x != i.args[2] or not is_sum or not isinstance(bound, Const) or bound.value.value != 0:
+        return None
+    return next((a for a in other.args if a != x and _is_size(known, known[a])), None)
 
 
 def _is_neighbour(known: dict[int, Instr], i: Apply) -> bool:
@@ -147,7 +148,7 @@ def _is_neighbour(known: dict[int, Instr], i: Apply) -> bool:
 
 
 def _is_size(known: dict[int, Instr], i: Instr) -> bool:
-    """Whether a value is an extent or another size, maybe in another type."""
+    """Whether a value is a positive constant or a size, maybe in another type."""
     if isinstance(i, Apply) and i.op.conversion:
         return _is_size(known, known[i.args[0]])
-    return isinstance(i, Extent)
+    return isinstance(i, Extent) or (isinstance(i, Const) and i.value.value > 0)

@@ -3,7 +3,7 @@
 In: a `RowPass` step. Out: a call of the prelude's nj_pass, and the same steps one by one for few
 rows. Neighbours that multiply the same matrix from both sides are one loop over its elements:
 
-    if (nj_suits_across(n0, n1 + n1)) {
+    if (nj_suits_pass(api, n0, n1 + n1)) {
       const nj_columns<f64> totals[] = {{(f64*)arena, n1, 1}};
       const auto run = [=](i64 from, i64 to, f64* const* sums) {
         nj_add_across<true, f64>(to - from, n1, a + from * n1, n1, ..., sums[0], x, ...);
@@ -53,7 +53,7 @@ class RowPassPrinter:
     def print(self, w: Writer) -> None:
         """The call, and the steps one by one."""
         rows, work = self.size(self.step.rows), self.size(self._work())
-        with w.block(f"if (nj_suits_across({rows}, {work}))"):
+        with w.block(f"if (nj_suits_pass(api, {rows}, {work}))"):
             with w.block(f"const nj_columns<{self.kind}> totals[] =", "};"):
                 w.lines(
                     f"{{{self._start(t)}, {self.size(t.shape[0])}, {self.size(t.strides[0])}}},"

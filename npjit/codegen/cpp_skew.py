@@ -49,7 +49,7 @@ def skew_rows(plan: Plan) -> tuple[Plan, dict[int, Wave]]:
         step = inside(step, changed)
         answer = Place("local", len(variables))
         try:
-            nest = find_nest(step, kernels)
+            nest = find_nest(step, plan.steps, kernels)
             groups = _Groups(step, nest, lag_of(nest))
             asking, ask = question(nest.straight.terms, [], groups.needs(), answer)
         except Unfit:
@@ -112,7 +112,7 @@ class _Groups:
         return select(self.groups - 2 - _size(self.group), (ROWS - 1) * self.lag, 0)
 
     def steps(self, group: tuple[Step, ...]) -> tuple[Step, ...]:
-        """The loop over groups, and the one over the rows that are left; `group`: a step for one."""
+        """The loop over groups, and the one over rows that are left; `group`: a step for one."""
         nest = self.nest
         left = _moved(self.loop.body, nest.row, _size(nest.row) + ROWS * self.groups)
         return (

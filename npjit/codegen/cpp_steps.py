@@ -255,6 +255,7 @@ class StepsPrinter:
         trips = self.size(step.trips)
         is_quick = self._is_quick(step.body)
         if is_quick and isinstance(step.trips, int) and step.trips <= STRIP:
+            self._unroll(step)
             with w.block(f"for (i64 {name} = 0; {name} < {trips}; ++{name})"):
                 self._trip(step)
             return
@@ -278,8 +279,7 @@ class StepsPrinter:
                 given = (self.plan, w, self.size, self._pointer, self._steps)
                 LanesPrinter(lanes, *given).print(name, first, last)
                 return
-            if strip == STRIP and self._length(step.body) <= SHORT_TRIP:
-                w.line("#pragma GCC unroll 4")
+            self._unroll(step)
             with w.block(f"for (i64 {name} = {first}; {name} < {last}; ++{name})"):
                 self._trip(step)
             self._stop(step.stops)
@@ -310,10 +310,13 @@ class StepsPrinter:
             for s in steps
         )
 
-    def _length(self, steps: Sequence[Step]) -> int:
-        """Instructions of steps on single elements."""
-        inside = (s for s in every_step(tuple(steps)) if isinstance(s, Launch))
-        return sum(len(list(self.plan.kernels[s.kernel].instructions())) for s in inside)
+    def _unroll(self, step: Loop) -> None:
+        """Have the compiler join some trips that take no longer than going to the next one."""
+        launches = [s for s in every_step(step.body) if isinstance(s, Launch)]
+        kernels = [self.plan.kernels[s.kernel] for s in launches]
+        length = sum(len(list(k.instructions())) for k in kernels)
+        if self._is_quick(step.body) and length <= SHORT_TRIP:
+            self.writer.line("#pragma GCC unroll 4")
 
     def _trip(self, step: Loop) -> None:
         self._stop(step.stops)

@@ -17,7 +17,7 @@ from npjit.codegen.cpp_form import is_point
 from npjit.codegen.cuda_terms import Terms
 from npjit.core.size import Size, Var
 from npjit.schedule.kernel import Apply, Inside, Instr, Kernel, Load, Store
-from npjit.schedule.plan import Bind, Check, Launch, Place, Step
+from npjit.schedule.plan import Bind, Check, Launch, Place, Step, places_in
 
 
 class OpenTerms(Terms):
@@ -92,6 +92,12 @@ def _add(made: Straight, kernel: Kernel, launch: Launch) -> bool:
                 made.begun.add(place)
                 made.body.append((number, instr))
     return True
+
+
+def is_closed(trip: Straight, own: Step, steps: tuple[Step, ...]) -> bool:
+    """Whether no others of these steps touch the local variables that a trip of `own` writes."""
+    inner, everywhere = ([p for p in places_in(s) if p in trip.written] for s in (own, steps))
+    return len(inner) == len(everywhere)
 
 
 def with_values(instr: Instr, values: dict[int, int]) -> Instr:

@@ -21,7 +21,8 @@ import numpy as np
 
 from npjit.codegen.cpp_columns import ColumnsPhase, lane_array
 from npjit.codegen.cpp_near import NearPrinter
-from npjit.codegen.cpp_types import is_complex
+from npjit.codegen.cpp_types import factor, is_complex
+from npjit.codegen.cpp_types import size as size_text
 from npjit.codegen.cuda_terms import Terms, actual
 from npjit.core.size import Expr, Size, Var, atoms, floordiv, linear, smin, substitute, var
 from npjit.schedule.kernel import (
@@ -45,6 +46,8 @@ PIECE = 1024
 _NEAR = 1 << 17
 # lanes of a strip whose rows come from memory
 _WIDEST = 1024
+# bytes of a cache line
+_LINE = 64
 _TRIP = Var("trip")
 
 # a value that a trip begins with -> the one that it ends with
@@ -83,6 +86,32 @@ class TripsPrinter(NearPrinter):
             names = [lane_array(name) for _, name in self.values.names(start)]
             found += [f"{n}[lane] = {part};" for n, part in zip(names, parts, strict=True)]
         return found
+
+    def before_lanes(self, p: ColumnsPhase) -> None:
+        """Rows that trips go along, each lane in one of its own, are asked for a strip ahead: they
+        begin anywhere in memory, where the processor expects none of them."""
+        w = self.writer
+        for load in self._along_rows(p):
+            index = {self.axis: "(to + lane)"}
+            parts = [f"{factor(s)} * {index.get(a, f'x{a}')}" for a, s in load.access.strides]
+            place = " + ".join([*parts, size_text(load.access.offset)])
+            place = f"2 * ({place})" if is_complex(load.dtype) else place
+            is_time = f"t % {_LINE // load.dtype.itemsize} == 0"
+            each_lane = "for (i64 lane = 0; lane < to - from; ++lane)"
+            with w.block(f"if ({is_time})"), w.block(each_lane):
+                w.line(f"__builtin_prefetch(&mem{load.access.buffer}[{place}]);")
+
+    def _along_rows(self, p: ColumnsPhase) -> list[Load]:
+        """A load for each array whose next element the next trip reads, but not the next lane."""
+        found: dict[tuple[int, object], Load] = {}
+        for _, i in p.phase.body:
+            if not isinstance(i, Load) or i.access.gathers or i.within:
+                continue
+            strides = dict(i.access.strides)
+            is_row = any(strides.get(trip) in (1, -1) for trip in p.phase.axes)
+            if is_row and strides.get(self.axis, 0) not in (0, 1, -1):
+                found.setdefault((i.access.buffer, i.access.strides), i)
+        return list(found.values())
 
     def strip_width(self) -> str:
         return str(_WIDEST)

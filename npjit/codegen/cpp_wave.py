@@ -16,7 +16,7 @@ elements are loaded and stored one by one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from npjit.codegen.cpp_kernel import KernelPrinter
@@ -40,8 +40,9 @@ from npjit.schedule.kernel import (
 )
 
 LANES = 8
-# operations that mean the same for vectors
-_OPERATORS = re.compile(r"(\{\d\}|[-+*/&|^~<>=! ()])+")
+# what means the same for vectors, and what prelude/wave.h has for them
+_OPERATORS = re.compile(r"(\{\d\}|[-+*/&|^~<>=!, ()]|nj_maximum|nj_minimum|nj_absolute)+")
+_TRUTH = re.compile(r"nj_cast<b1>\((\{\d\})\)")
 _ROW, _TIME = Var("lane", 0), Var("time", 0)
 
 
@@ -84,27 +85,51 @@ def _moved(i: Instr, at: Mapping[Var, Size]) -> Instr:
 
 
 def _ask_values(body: list[tuple[int, Instr]]) -> None:
-    """Whether all values have as many bytes, and all operations are operators."""
+    """Whether vectors have all types and operations."""
     types = {n: i.dtype for n, i in body if not isinstance(i, Store)}
-    numbers = {d for d in types.values() if d.kind != "b"}
-    if len({d.itemsize for d in numbers}) != 1:
-        raise Unfit
-    if any(d.kind not in "iuf" or d.itemsize not in (4, 8) for d in numbers):
-        raise Unfit
-    for _, i in body:
-        if isinstance(i, Load | Const) and i.dtype.kind == "b":
+    widths = mask_widths(body)
+    for n, i in body:
+        if isinstance(i, Store):
+            continue
+        is_number = i.dtype.kind in "iuf" and i.dtype.itemsize in (4, 8)
+        if not is_number and (i.dtype.kind != "b" or widths.get(n) is None):
             raise Unfit
-        if isinstance(i, Apply) and not _is_operator(i, [types[a] for a in i.args]):
+        if isinstance(i, Apply) and not i.op.choice and not i.op.conversion:
+            operator_text(i, [types[a] for a in i.args])
+        if isinstance(i, Apply) and i.op.conversion and not _converts(types[i.args[0]], i.dtype):
             raise Unfit
 
 
-def _is_operator(i: Apply, types: list[DType]) -> bool:
-    if i.op.choice:
-        return True
-    if i.op.relation and any(d.kind == "b" for d in types):
-        return False
+def _converts(a: DType, b: DType) -> bool:
+    """Whether vectors convert as NumPy does."""
+    return b.kind in "iuf" and (a.kind in "iu" or (a.kind, b.kind) == ("f", "f"))
+
+
+def mask_widths(body: Iterable[tuple[int, Instr]]) -> dict[int, int | None]:
+    """The bytes of a lane of each bool; None where no vector is it."""
+    found: dict[int, int | None] = {}
+    types: dict[int, DType] = {}
+    for n, i in body:
+        if isinstance(i, Store):
+            continue
+        types[n] = i.dtype
+        if i.dtype.kind == "b" and isinstance(i, Apply):
+            args = i.args[1:] if i.op.choice else i.args
+            sizes = {found.get(a) if types[a].kind == "b" else types[a].itemsize for a in args}
+            bools = any(types[a].kind == "b" for a in args)
+            is_plain = len(sizes) == 1 and not (bools and i.op.relation)
+            found[n] = sizes.pop() if is_plain else None
+    return found
+
+
+def operator_text(i: Apply, types: list[DType]) -> str:
+    """The text of an operation, when vectors have it; else `Unfit`."""
     text = row_text(i.op, i, types)
-    return isinstance(text, str) and _OPERATORS.fullmatch(text) is not None
+    if isinstance(text, str) and all(d.kind == "b" for d in types):
+        text = _TRUTH.sub(r"\1", text)
+    if not isinstance(text, str) or not _OPERATORS.fullmatch(text):
+        raise Unfit
+    return text
 
 
 @dataclass
@@ -173,6 +198,7 @@ class WavePrinter(KernelPrinter):
         self.wave = wave
         (phase,) = kernel.phases
         self.body = phase.body
+        self.widths = mask_widths(self.body)
         # by buffer: what is made, and that of the row above
         self.own: dict[int, Source] = {}
         self.above: dict[int, Source] = {}
@@ -267,10 +293,13 @@ class WavePrinter(KernelPrinter):
         if i.op.choice:
             test = self.values.instructions[i.args[0]]
             asked = self._text(test) if isinstance(test, Apply) else args[0]
+            wanted = self.widths.get(i.args[1], i.dtype.itemsize)
+            if self.widths[i.args[0]] != wanted:
+                asked = f"nj_wave_mask<i{8 * (wanted or 0)}>({asked})"
             return f"({asked}) ? {args[1]} : {args[2]}"
-        text = row_text(i.op, i, [self.values.dtype(a) for a in i.args])
-        assert isinstance(text, str)
-        return text.format(*args)
+        if i.op.conversion:
+            return f"__builtin_convertvector({args[0]}, nj_wave<{ctype(i.dtype)}>)"
+        return operator_text(i, [self.values.dtype(a) for a in i.args]).format(*args)
 
     def _fixed(self, n: int, i: Instr) -> Iterator[str]:
         """What is the same at all times."""

@@ -19,8 +19,8 @@ from npjit.frontend.conversions import STAND_INS, convert
 from npjit.frontend.copies import copied, deep_copied
 from npjit.frontend.items import Generated, make_enumerate, make_range, make_zip
 from npjit.frontend.lists import is_stacked
-from npjit.frontend.ordering import first_by, sorted_list
 from npjit.frontend.objects import ClassProxy, SuperProxy, TracedObject, real_class
+from npjit.frontend.ordering import first_by, sorted_list
 from npjit.frontend.values import is_array
 from npjit.ops.errors import NeverCaptured, NotCaptured
 from npjit.ops.selection import Selected

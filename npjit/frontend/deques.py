@@ -1,7 +1,7 @@
 """`collections.deque` in traced code: a list that is also taken from, and given to, at its front.
 
-    q = deque(maxlen=3)
-    for v in x: q.append(v)      ->    rows[first + length] = v; length + 1, or first + 1 when full
+q = deque(maxlen=3)
+for v in x: q.append(v)      ->    rows[first + length] = v; length + 1, or first + 1 when full
 """
 
 from __future__ import annotations

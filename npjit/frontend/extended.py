@@ -21,7 +21,8 @@ def extend_lists(function: ast.FunctionDef) -> None:
     lists = {t.id for n in nodes for t in _list_targets(n)}
     known = {id(t) for n in nodes for t in _list_targets(n)}
     known |= {id(n.target) for n in added if _adds_list(n, lists)}
-    other = {n.id for n in nodes if _binds(n) and id(n) not in known}
+    names = [n for n in nodes if isinstance(n, ast.Name)]
+    other = {n.id for n in names if not isinstance(n.ctx, ast.Load) and id(n) not in known}
     other |= {n.arg for n in nodes if isinstance(n, ast.arg)}
     _Extended(lists - other).visit(function)
 
@@ -47,10 +48,6 @@ def _adds_list(n: ast.AugAssign, lists: set[str]) -> bool:
     """Whether a list is added: an array, added to a list, gives an array."""
     is_list = _is_list(n.value) or (isinstance(n.value, ast.Name) and n.value.id in lists)
     return isinstance(n.op, ast.Add) and is_list
-
-
-def _binds(n: ast.AST) -> bool:
-    return isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
 
 
 class _Extended(ast.NodeTransformer):

@@ -204,7 +204,9 @@ def _grid(block: Block, axes: Sequence[Items]) -> Items:
 def _is_lazy(value: Any) -> bool:
     if is_stacked(value) or type(value) is Selected:
         return True
-    return type(value) in (TracedRange, TracedZip, Items) or (type(value) is Tracer and value.ndim > 0)
+    return type(value) in (TracedRange, TracedZip, Items) or (
+        type(value) is Tracer and value.ndim > 0
+    )
 
 
 def items_of(block: Block, iterable: Any) -> Items | None:

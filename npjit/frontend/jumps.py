@@ -188,8 +188,8 @@ def _if(
     return [ast.copy_location(made, where)]
 
 
-def assign(name: str, value: ast.expr, where: ast.stmt) -> ast.stmt:
-    """`name = value` at a statement's place."""
+def assign(name: str, value: ast.expr, where: ast.AST) -> ast.stmt:
+    """`name = value` at a node's place."""
     made = ast.Assign([ast.Name(name, ast.Store())], value)
     return ast.fix_missing_locations(ast.copy_location(made, where))
 

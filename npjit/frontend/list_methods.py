@@ -4,7 +4,7 @@ Taking the first item away moves where the list begins; what changes the order o
 a gap, moves rows:
 
     q = [a, b, c];  q.pop(0)     ->    first = 1; length = 2
-    q.insert(0, d)               ->    rows[first + 1 : end + 1] = rows[first : end]; rows[first] = d
+    q.insert(0, d)               ->    rows[first + 1 :] = rows[first : end]; rows[first] = d
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from npjit.ops import build
 from npjit.ops.errors import NotCaptured
 from npjit.ops.indexing import normalise_slice, traced_int
 from npjit.ops.kinds import CHECK
-from npjit.ops.symint import is_int, size_of, wrap
+from npjit.ops.symint import is_int, wrap
 from npjit.ops.tracer import Tracer, weak_number
 
 
 class ListMethods(ListOfRows):
-    """See the module's docstring."""
+    """See the module's docstring. The list itself says what `read`, `append`, `extent` and `shown`
+    are.
+    """
 
     block: Block
     first: Any

@@ -28,11 +28,11 @@ from npjit.frontend.rows import Item, item_of
 from npjit.frontend.values import NotStaged, is_array
 from npjit.ops import build
 from npjit.ops.errors import NotCaptured
-from npjit.ops.indexing import bind, normalise_index, normalise_slice
+from npjit.ops.indexing import bind, normalise_index
 from npjit.ops.kinds import CHECK
 from npjit.ops.sharing import root_of
 from npjit.ops.symint import SymInt, is_int, size_of, wrap
-from npjit.ops.tracer import Tracer, as_node, weak_number
+from npjit.ops.tracer import Tracer, as_node
 
 # a list of more items than this is not taken apart
 MOST_ITEMS = 64

@@ -65,9 +65,7 @@ def _is_tuple(subject: ast.expr) -> bool:
     return is_shape or isinstance(subject, ast.Tuple)
 
 
-def _chained(
-    found: _Case, case: ast.match_case, rest: list[ast.stmt], hit: str
-) -> list[ast.stmt]:
+def _chained(found: _Case, case: ast.match_case, rest: list[ast.stmt], hit: str) -> list[ast.stmt]:
     """One case, the others behind it."""
     bound = [assign(name, value, case.pattern) for name, value in found.bindings]
     if case.guard is None:

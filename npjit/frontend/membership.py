@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from npjit.frontend.conversions import convert
 from npjit.frontend.containers import TracedDict, TracedList
+from npjit.frontend.conversions import convert
 from npjit.frontend.items import TracedRange
 from npjit.frontend.lists import GrowingList, is_stacked
 from npjit.frontend.values import is_array, is_number

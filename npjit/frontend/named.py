@@ -19,6 +19,7 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Sequence
+from typing import cast
 
 from npjit.frontend.jumps import assign
 
@@ -113,7 +114,7 @@ class _Mover:
                 break
             found, left = self._evaluated(part)
             if found:
-                e = _Replace(part, left).visit(e)
+                e = cast(ast.expr, _Replace(part, left).visit(e))
                 made += found
             if not self._is_simple(left):
                 break

@@ -22,6 +22,7 @@ import itertools
 import types
 from typing import Any
 
+from npjit.frontend.boxed import box_nonlocals
 from npjit.frontend.extended import extend_lists
 from npjit.frontend.jumps import CONTROL, RESULT, Unstageable, structure
 from npjit.frontend.liveness import (
@@ -49,6 +50,7 @@ def staged_code(code: types.CodeType) -> types.CodeType | None:
         return None
     node = copy.deepcopy(tree)
     if isinstance(node, ast.FunctionDef):
+        box_nonlocals(node)
         without_match(node)
         move_named(node)
         extend_lists(node)

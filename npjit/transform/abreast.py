@@ -70,8 +70,8 @@ class _Rows(Paneled):
         loop, across = self.loop, self.across
         if not self.has_trips(2 * ROWS) or across.stops or across.carried:
             return False
-        if linear(across.trips, self.index)[0] != 1:
-            return False
+        if linear(across.trips, self.index)[0] != 1 or not self.known.le(0, self.common):
+            return False  # what has fewer trips than none has another end
         if not any(map(_is_sum, across.body.nodes)) or not self._comes_first():
             return False
         if not is_spreadable(self._row_loop(), self._in_trip(across.index)):

@@ -143,14 +143,16 @@ def _shifted(block: Block, x: Node, by: int) -> Node:
 
 def _linear(n: Node) -> list[Moved] | None:
     """What each result of a short loop is; None where it is not of this kind."""
-    if not isinstance(n.params, Loop) or n.params.stops or n.params.trips not in _TRIPS:
+    if not isinstance(n.params, Loop) or n.params.stops:
         return None
-    body, count = n.params.body, n.params.carried
+    body, count, trips = n.params.body, n.params.carried, n.params.trips
+    if not isinstance(trips, int) or trips not in _TRIPS:
+        return None
     is_plain = len(body.inputs) == count and not body.writes and len(n.args) == count
     if not is_plain or any(i.shape or i.dtype != _INT for i in body.inputs):
         return None
     state: list[Bits] = [tuple(1 << (_WIDTH * v + i) for i in range(_WIDTH)) for v in range(count)]
-    for _ in range(n.params.trips):
+    for _ in range(trips):
         trip = _trip(body, state, 1 << (_WIDTH * count))
         if trip is None:
             return None
@@ -192,7 +194,7 @@ def _bits_of(n: Node, args: list[Bits], one: int) -> Bits | None:
         differs = _is_set(tuple(a ^ b for a, b in zip(*args, strict=True)), one)
         return differs and (differs if n.op.relation == "!=" else (differs[0] ^ one,))
     if n.op.choice:
-        return _chosen(*args, one)
+        return _chosen(args[0], args[1], args[2], one)
     return _combined(n.op.bits, args, one)
 
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from npjit.core.control import Cond
-from npjit.core.graph import Block, Graph, Node, nested_graphs, rebuild
+from npjit.core.control import Cond, Loop, While
+from npjit.core.graph import Block, Graph, Node, rebuild
 from npjit.core.op import CONTROL, Kind
 from npjit.core.size import Fn
 from npjit.ops import build
@@ -27,20 +27,19 @@ _PURE = frozenset([Kind.ELEMENTWISE, Kind.CONST])
 
 def level(graph: Graph) -> Graph:
     """The graph with every such branch as selections, in the bodies of loops and branches too."""
-    if not any(n.op.kind is Kind.COND for n in graph.nodes) and not any(
-        nested_graphs(n) for n in graph.nodes
-    ):
+    if not any(n.op.kind in CONTROL for n in graph.nodes):
         return graph
     chosen: dict[Node, list[Node]] = {}
 
     def rewrite(block: Block, n: Node, args: tuple[Node, ...]) -> Node | None:
         if n.op.kind is Kind.RESULT and args[0] in chosen:
-            return chosen[args[0]][n.params]
+            number: int = n.params
+            return chosen[args[0]][number]
         if n.op.kind not in CONTROL:
             return None
         parts = {f.name: getattr(n.params, f.name) for f in fields(n.params)}
         parts |= {name: level(g) for name, g in parts.items() if isinstance(g, Graph)}
-        params = replace(n.params, **parts)
+        params: Cond | Loop | While = replace(n.params, **parts)
         if isinstance(params, Cond) and _is_light(params):
             chosen[args[0]] = _selected(block, params, args)
             return args[0]

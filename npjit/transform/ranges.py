@@ -12,7 +12,7 @@ so that `n += 1` in a loop over an array never leaves 64 bits and is not asked a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -21,10 +21,10 @@ import numpy as np
 from npjit.core import interval
 from npjit.core.assume import Assumptions
 from npjit.core.control import Cond, Loop, While
-from npjit.core.graph import Graph, Node, TensorType, every_node, rebuild
+from npjit.core.graph import Block, Graph, Node, TensorType, every_node, rebuild
 from npjit.core.interval import Interval
 from npjit.core.op import CONTROL, Kind, Literal
-from npjit.core.size import Expr, Size, Var, atoms, bounds, substitute, var
+from npjit.core.size import Expr, Fn, Size, Var, atoms, bounds, substitute, var
 from npjit.ops import kinds
 
 # extents of arrays, and elements of one, are no more than these
@@ -45,13 +45,13 @@ _MOST_NODES = 200_000
 class Held:
     """What is known of an int: low <= it <= high; it is no more than the greater one of `fixed` and
     the bound of what the innermost loop carries plus `rise` (None: it does not depend on that), and
-    less than what `below` gives."""
+    less than the size `below`."""
 
     low: int
     high: int
     rise: Size | None = None
     fixed: int | None = None
-    below: Node | None = None
+    below: Size | None = None
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -80,7 +80,7 @@ def decide_comparisons(graph: Graph) -> Graph:
 def _with(graph: Graph, found: dict[Node, bool]) -> Graph:
     """The graph with these nodes as constants."""
 
-    def rewrite(block: Any, n: Node, args: tuple[Node, ...]) -> Node | None:
+    def rewrite(block: Block, n: Node, args: tuple[Node, ...]) -> Node | None:
         if n in found:
             return block.add(kinds.CONST, (), Literal.of(found[n], n.dtype), n.type)
         if n.op.kind not in CONTROL or not any(m in found for m in every_node_in(n)):
@@ -158,7 +158,7 @@ class _Ranges:
         if n.op.kind is Kind.CONST:
             return _exactly(int(n.params.value))
         if n.op.kind is Kind.SIZE:
-            return _within(self.ends(n.params), limits)
+            return replace(_within(self.ends(n.params), limits), below=_divisor(n.params))
         if n.op.kind is Kind.BIND:
             least, greatest = self.ends(n.params.least)[0], self.ends(n.params.greatest)[1]
             self.variables[n.params.var] = _within((least, greatest), limits).ends
@@ -184,7 +184,7 @@ class _Ranges:
             return limits
         rise, fixed = _risen(n, args, high)
         is_rest = n.op.range is interval.modulo and args[1].low > 0
-        return Held(low, high, rise, fixed, n.args[1] if is_rest else None)
+        return Held(low, high, rise, fixed, _size_of(n.args[1]) if is_rest else None)
 
     # ------------------------------------------------------------ bodies
 
@@ -194,8 +194,9 @@ class _Ranges:
         for k in params.written:
             args[first + k] = _limits(n.args[first + k].type)
         if isinstance(params, Cond):
-            entry = [_elsewhere(a) for a in args[1:]]
-            sides = [self.run(g, entry, final) for g in (params.then, params.other)]
+            # the condition holds on one side
+            then = self.narrowed(n.args[0], n.args[1:], args[1:])
+            sides = [self.run(params.then, then, final), self.run(params.other, args[1:], final)]
             return [_both(a, b) for a, b in zip(*sides, strict=True)]
         assert isinstance(params, Loop | While)
         if isinstance(params, Loop):
@@ -215,16 +216,23 @@ class _Ranges:
         if not isinstance(params, While):
             return entry
         self.run(params.test, entry, final)
-        found = list(entry)
-        for position, low, high in _asked(self, params.test, entry):
-            known = found[position]
-            if known is not None:
+        (condition,) = params.test.outputs
+        return self.narrowed(condition, params.test.inputs, entry)
+
+    def narrowed(
+        self, condition: Node, values: Sequence[Node], entry: list[Held | None]
+    ) -> list[Held | None]:
+        """What is known of values where the condition holds."""
+        held = dict(zip(values, entry, strict=False))
+        for n, low, high, below in _asked(self, condition, held):
+            known = held[n]
+            if known is not None and max(known.low, low) <= min(known.high, high):
                 low, high = max(known.low, low), min(known.high, high)
                 is_new = high < known.high
                 rise, fixed = (None, high) if is_new else (known.rise, known.fixed)
-                if low <= high:
-                    found[position] = Held(low, high, rise, fixed)
-        return found
+                below = known.below if below is None else below
+                held[n] = Held(low, high, rise, fixed, below)
+        return [held[n] for n in values]
 
     # ------------------------------------------------------------ sizes
 
@@ -298,7 +306,8 @@ class _Carried:
             state = self._state(self.base + self.room)
             inside = self.ranges.refined(self.params, state, False)
             self.outputs = self.ranges.run(self.params.body, inside, False)
-            if not any([self._weaken(k) for k in self.ints]):
+            weaker = [self._weaken(k) for k in self.ints]
+            if not any(weaker):
                 break
         self._measure()
 
@@ -394,11 +403,6 @@ def _within(ends: Interval, limits: Held) -> Held:
     return Held(low, high, None, high)
 
 
-def _elsewhere(known: Held | None) -> Held | None:
-    """In another graph, whose nodes are others."""
-    return known and replace(known, below=None)
-
-
 def _more(a: Size, b: Size) -> Size:
     """No less than either of two, or of one and 0."""
     if isinstance(a, int) and isinstance(b, int):
@@ -445,12 +449,25 @@ def _risen(n: Node, args: list[Held], high: int) -> tuple[Size | None, int | Non
 def _compared(n: Node, a: Held, b: Held) -> bool | None:
     """How a comparison comes out, where that is known."""
     relation = n.op.relation
+    is_below = a.below is not None and a.below == _size_of(n.args[1])
     if relation == "in":
-        ends = (_compare("<=", _exactly(0), a), _compare("<", a, b) or a.below is n.args[1] or None)
-        return True if all(ends) else None
-    if relation == "<" and a.below is n.args[1]:
-        return True
-    return _compare(relation, a, b)
+        return True if a.low >= 0 and (is_below or a.high < b.low) else None
+    return True if relation == "<" and is_below else _compare(relation, a, b)
+
+
+def _size_of(n: Node) -> Size | None:
+    """The size that a node gives."""
+    size: Size | None = n.params if n.op.kind is Kind.SIZE else None
+    return size
+
+
+def _divisor(size: Size) -> Size | None:
+    """The size that a remainder is less than: sizes are divided by positive ones alone."""
+    if isinstance(size, int) or len(size.terms) != 1:
+        return None
+    ((mono, factor),) = size.terms
+    is_rest = factor == 1 and len(mono) == 1 and isinstance(mono[0], Fn) and mono[0].name == "mod"
+    return mono[0].args[1] if is_rest else None  # type: ignore[union-attr]
 
 
 def _compare(relation: str, a: Held, b: Held) -> bool | None:
@@ -466,32 +483,41 @@ def _compare(relation: str, a: Held, b: Held) -> bool | None:
     return (relation == "==") if same else None
 
 
-def _asked(ranges: _Ranges, test: Graph, entry: list[Held | None]) -> list[tuple[int, int, int]]:
-    """What a condition asks of inputs: (position, low, high)."""
-    held = dict(zip(test.inputs, entry, strict=False))
-    found = []
-    stack = list(test.outputs)
+def _asked(
+    ranges: _Ranges, condition: Node, held: dict[Node, Held | None]
+) -> Iterator[tuple[Node, int, int, Size | None]]:
+    """What a condition says of these values: (value, low, high, below)."""
+    stack = [condition]
     while stack:
         n = stack.pop()
         if n.op.choice and n.args[0] is n.args[2]:
             stack += n.args[:2]  # both hold
         elif n.op.kind in (Kind.VIEW, Kind.CHECK):
             stack.append(n.args[0])
-        elif n.op.relation in ("<", "<=", ">", ">="):
-            for this, other, relation in ((*n.args, n.op.relation), (*n.args[::-1], None)):
-                if this not in held or held[this] is None:
-                    continue
+        elif n.op.kind is Kind.RESULT and _is_and(n.args[0], n.params):
+            stack.append(n.args[0].args[0])
+        elif n.op.relation in _TURNED:
+            a, b = n.args
+            for this, other, sign in ((a, b, n.op.relation), (b, a, _TURNED[n.op.relation])):
                 limit = held[other] if other in held else ranges.of_number(other)
-                if limit is None:
+                if held.get(this) is None or limit is None:
                     continue
-                sign = relation or _TURNED[n.op.relation]
                 strict = 0 if sign.endswith("=") else 1
-                position = test.inputs.index(this)
                 if sign[0] == "<":
-                    found.append((position, _INT64[0], limit.high - strict))
+                    below = _size_of(other) if strict else None
+                    yield this, _INT64[0], limit.high - strict, below
                 else:
-                    found.append((position, limit.low + strict, _INT64[1]))
-    return found
+                    yield this, limit.low + strict, _INT64[1], None
+
+
+def _is_and(branch: Node, number: int) -> bool:
+    """Whether a result of a branch is its condition where that fails."""
+    if not isinstance(branch.params, Cond):
+        return False
+    other = branch.params.other
+    last = other.outputs[number]
+    given = branch.args[1 + other.inputs.index(last)] if last in other.inputs else None
+    return given is branch.args[0]
 
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}

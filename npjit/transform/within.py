@@ -4,7 +4,7 @@ In: what is known around the node, its params and arguments. Out: for each neste
 of its field, what is known there besides: a loop's index lies in its range, and what an `if` has
 asked of sizes holds on one side and fails on the other.
 
-    loop i < n        body: 0 <= i <= n - 1
+    loop i < n        body: 0 <= i <= n - 1, 1 <= n
     cond (i > 0)      then: 0 <= i - 1,  other: 0 <= -i
 """
 
@@ -37,6 +37,7 @@ def within(known: Assumptions, params: Any, args: Sequence[Node]) -> dict[str, A
     made = {name: known.copy() for name in names}
     if isinstance(params, Loop):
         made["body"].ranges[params.index] = (0, params.trips - 1)
+        made["body"].facts.append(params.trips - 1)
     elif isinstance(params, Cond):
         asked = compared_sizes(args[0])
         if asked is not None:

@@ -107,6 +107,16 @@ def test_causal() -> None:
     assert check(causal, *operands(70, 70, 64, 64), near=1e-2).mask == "where"
 
 
+@pytest.mark.parametrize("scale", [0.0, -0.5])
+def test_hidden_scores_stay_hidden(scale: float) -> None:
+    def hidden(q: Any, k: Any, v: Any) -> Any:
+        s = q @ k.swapaxes(-1, -2) * np.float32(scale)
+        s = np.where(np.arange(s.shape[-1]) < 67, s, -np.inf)
+        return softmax(s).astype(v.dtype) @ v
+
+    check(hidden, *operands(20, 80, 64, 64), near=1e-2)
+
+
 def test_ragged_lengths() -> None:
     def ragged(q: Any, k: Any, v: Any, lengths: Any) -> Any:
         s = np.einsum("bid,bjd->bij", q.astype("f4"), k.astype("f4"))

@@ -40,7 +40,6 @@ C          nj_sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh ar
            sign rint (x) -> C              power maximum minimum fmax fmin (x, y) -> C
            absolute angle (x) -> the real type      isnan isinf isfinite (x) -> b1
 Choice     T nj_select(b1 c, T a, T b)     where
-           i64 nj_seldom(b1 c, i64 a, i64 b)   the same where c hardly ever holds
            T nj_either(b1 c, T a, T b)         the same for ints, surely without a branch
            b1 nj_held(b1 c)                c, for the choice whether to load a complex element
 Reductions nj_cascade<T> s;                pairwise sum of f32 f64 c64 c128, error at most NumPy's
@@ -62,7 +61,8 @@ Reductions nj_cascade<T> s;                pairwise sum of f32 f64 c64 c128, err
                                                flag |= nj_seen<sign>(v), an i64 for f64, else an i32
            nj_argument<T, sign> s;             argmax (1), argmin (-1): first occurrence, NaN wins
              s.push(const T* values, i64 count, i64 first_position); s.at
-Indices    nj_wrap_index(i64 i, i64 n, i32* failed) -> i64             the cold path of a check
+Indices    nj_place(i64 i, i64 n) -> i64                               i, or i + n where i < 0
+           nj_wrap_index(i64 i, i64 n, i32* failed) -> i64             the cold path of a check
            nj_size_floordiv nj_size_mod nj_size_min nj_size_max (i64, i64) -> i64
            nj_size_select(i, a, b) -> i64                              a where i >= 0, else b
            nj_size_pow2(n) -> i64                                      2 to the n
@@ -115,7 +115,7 @@ _HEADERS: tuple[tuple[str, frozenset[str]], ...] = (
     ("blas.h", frozenset()),
     ("small.h", frozenset()),
     ("arrays.h", frozenset()),
-    ("wave.h", frozenset()),
+    ("wave.h", frozenset({"nj_wave"})),
     ("sweep.h", frozenset()),
     ("shares.h", frozenset()),
     ("lanes.h", frozenset({"nj_many"})),

@@ -2,11 +2,12 @@
 // of matrices, in which all that a row is wanted for is done while it is in the cache.
 
 // rows at a time, elements whose products are added before they join the others', bytes of rows that
-// stay in the cache, and products that are worth a thread
+// stay in the cache, products that are worth a thread, and rows that are worth sums of their own
 #define NJ_ACROSS 8
 #define NJ_ACROSS_BLOCK 4096
 #define NJ_PASS_STEP 32768
 #define NJ_PASS_GRAIN 16384
+#define NJ_PASS_ROWS 512
 
 // a * b + c in each lane; a loop, since compilers know no such operation of vectors.
 template <class T, class L>
@@ -97,6 +98,9 @@ static NJ_NOINLINE void nj_along(i64 rows, i64 n, const T* a, i64 sa, const T* x
     nj_some_rows<1>(n, a + i * sa, sa, x, y + i * sy, sy);
 }
 
+// A long job has up to four chunks a thread.
+static inline i64 nj_threads(const npjit_api* api) { return (api->chunks(1ll << 40, 1) + 3) / 4; }
+
 // Where the sums of n columns go in the end.
 template <class T>
 struct nj_columns {
@@ -142,7 +146,13 @@ static void nj_pass(const npjit_api* api, i64 rows, i64 bytes, i64 work,
   const i64 step = nj_size_max(most, 1) * NJ_ACROSS;
   nj_rows_pass<T, count, Run> all = {&run, results, rows, step, nullptr, 0};
   const i64 steps = (rows + all.step - 1) / all.step;
-  const i64 grain = 1 + NJ_PASS_GRAIN / nj_size_max(all.step * work, 1);
+  i64 grain = 1 + NJ_PASS_GRAIN / nj_size_max(all.step * work, 1);
+  if (count > 0) {
+    // sums that another thread has made come slowly: no more sets of them than threads, or than
+    // there are many rows
+    const i64 few = nj_size_min(steps / nj_threads(api), NJ_PASS_ROWS / all.step);
+    grain = nj_size_max(grain, few);
+  }
   const int chunks = steps > grain ? api->chunks(steps, grain) : 1;
   b1 apart = chunks > 1;
   for (i64 k = 0; k < count; ++k) {
@@ -166,9 +176,10 @@ static void nj_pass(const npjit_api* api, i64 rows, i64 bytes, i64 work,
   }
 }
 
-// Whether threads share out the rows well, if the product is worth more than one.
-static inline b1 nj_suits_across(i64 rows, i64 n) {
-  return rows >= 16 * NJ_ACROSS || rows * n <= NJ_PASS_GRAIN;
+// Whether a pass suits so many rows and products of each: threads share out the rows, if the work
+// is worth more than one.
+static inline b1 nj_suits_pass(const npjit_api* api, i64 rows, i64 work) {
+  return rows * work <= NJ_PASS_GRAIN || rows >= 3 * NJ_ACROSS * nj_threads(api);
 }
 
 // y[n] = g[rows] a[rows, n]

@@ -121,9 +121,9 @@ static inline void nj_matmul(const npjit_api* api, i64 m, i64 n, i64 k, const nj
       return nj_rows(api, m, k, a, sa0, b, sb0, c, sc0);
     if (m == 1 && n > 1 && (sb0 == 1 || k <= 1))
       return nj_rows(api, n, k, b, sb1, a, sa1, c, sc1);
-    if (n == 1 && m > 1 && sa0 == 1 && nj_suits_across(k, m))
+    if (n == 1 && m > 1 && sa0 == 1 && nj_suits_pass(api, k, m))
       return nj_across(api, m, k, a, sa1, b, sb0, c, sc0);
-    if (m == 1 && n > 1 && sb1 == 1 && nj_suits_across(k, n))
+    if (m == 1 && n > 1 && sb1 == 1 && nj_suits_pass(api, k, n))
       return nj_across(api, n, k, b, sb0, a, sa1, c, sc1);
   }
   if constexpr (nj_blas<T>::gemm >= 0) {

@@ -108,8 +108,11 @@ NJ_INLINE i64 nj_size_pow2(i64 n) { return (i64)1 << nj_size_min(nj_size_max(n, 
 
 static __attribute__((noinline, cold)) i64 nj_cold(i64 a) { return a; }
 
-// A choice of what seldom holds, as a branch: compilers make none of two values at hand.
-NJ_INLINE i64 nj_seldom(b1 c, i64 a, i64 b) { return __builtin_expect(c, false) ? nj_cold(a) : b; }
+// An index that counts from the end where it is negative. Few are, and few lie outside: a branch,
+// by the comparison that a check behind it makes.
+NJ_INLINE i64 nj_place(i64 i, i64 n) {
+  return __builtin_expect((u64)i < (u64)n, true) ? i : nj_cold(i < 0 ? i + n : i);
+}
 
 // A choice that data decide, without a branch: one condition for several of them is opaque, or
 // g++ makes one branch for all.

@@ -162,6 +162,12 @@ NJ_INLINE u32 nj_mask_tile(f32 (&s)[BLOCKS][4], const nj_scores<M>& scores, i32 
   return kept;
 }
 
+// What makes scores exponents of two; not 0, so that what is hidden stays so.
+NJ_INLINE f32 nj_unit(f64 scale) {
+  const f32 unit = (f32)fabs(scale) * 1.442695041f;
+  return unit == 0 ? 1e-30f : unit;
+}
+
 // What a lane knows of its two rows.
 struct nj_running {
   f32 most[2], sum[2];
@@ -257,7 +263,7 @@ static __global__ void __launch_bounds__(128, nj_attention_blocks<M, D + E, PIEC
   nj_fetch_rows<T, D / 16, W>(own, q + batch * q0 + head * q1, q2, row, rows, (i32)depth);
   constexpr b1 plain = nj_scores<M>::are_plain, raw = nj_scores<M>::are_raw;
   nj_flip_signs(own, raw && scale < 0);
-  const f32 unit = raw ? (f32)fabs(scale) * 1.442695041f : 1.442695041f;
+  const f32 unit = nj_unit(raw ? scale : 1);
   f32 sums[E / 8][4] = {};
   f32 scores[KEYS / 8][4];
   u32 weights[PIECES][KEYS / 16][4];

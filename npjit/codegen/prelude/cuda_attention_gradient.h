@@ -53,7 +53,7 @@ static __global__ void __launch_bounds__(128, D + E > 128 ? 2 : 3)
   const i64 row = blockIdx.x % tiles * 64 + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
   if (factor != nullptr)
     scale *= *factor;
-  const f32 unit = raw ? (f32)fabs(scale) * 1.442695041f : 1.442695041f;
+  const f32 unit = nj_unit(raw ? scale : 1);
   mask += batch * m0 + head * m1;
   const nj_scores<M> scores{mask, m2, m3, (f32)scale, (f32)fill};
   const nj_tiles<M, KEYS> seen{kinds + batch * t0 + head * t1 + blockIdx.x % tiles * t2,
@@ -162,7 +162,7 @@ static __global__ void __launch_bounds__(128, 2)
   const i64 row = blockIdx.x % tiles * 64 + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
   if (factor != nullptr)
     scale *= *factor;
-  const f32 unit = raw ? (f32)fabs(scale) * 1.442695041f : 1.442695041f;
+  const f32 unit = nj_unit(raw ? scale : 1);
   mask += batch * m0 + head * m1;
   const nj_scores<M> scores{mask, m2, m3, (f32)scale, (f32)fill};
   nj_feed<T, QUERIES, D, 128, W> query_feed(q + batch * q0 + head * q1, q2, rows, depth);

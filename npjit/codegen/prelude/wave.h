@@ -65,6 +65,19 @@ NJ_INLINE nj_wave<T> nj_wave_with(nj_wave<T> v, int row, T x) {
   return v;
 }
 
+// The results of comparisons, for a choice between values of the size of T.
+template <class T, class M>
+NJ_INLINE typename nj_wave_of<T>::index nj_wave_mask(M m) {
+  return __builtin_convertvector(m, typename nj_wave_of<T>::index);
+}
+
+NJ_INLINE nj_wave<f64> nj_absolute(nj_wave<f64> x) {
+  return (nj_wave<f64>)((nj_wave<i64>)x & 0x7fffffffffffffffll);
+}
+NJ_INLINE nj_wave<f32> nj_absolute(nj_wave<f32> x) {
+  return (nj_wave<f32>)((nj_wave<i32>)x & 0x7fffffff);
+}
+
 // Each row's value for the row below it, and x for the first one.
 template <class T>
 NJ_INLINE nj_wave<T> nj_wave_down(nj_wave<T> v, T x) {

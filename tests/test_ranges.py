@@ -1,0 +1,192 @@
+"""What is known of ints in loops: which checks go, which stay, and what then becomes selections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npjit
+from npjit.core import interval
+from tests.calls import assert_same, check_calls
+
+rng = np.random.default_rng(5)
+FLAGS = rng.random(200) < 0.7
+WORDS = rng.integers(0, 2**16, 90).astype(np.uint16)
+
+
+def runs(flags):
+    count = longest = current = 0
+    for flag in flags:
+        if flag:
+            if current == 0:
+                count += 1
+            current += 1
+            longest = max(longest, current)
+        else:
+            current = 0
+    return count, longest
+
+
+def rows_and_columns(words):
+    total = 0
+    low = 100
+    for row in words:
+        for w in row:
+            total += int(w) & 1
+            low = min(low, int(w) >> 3)
+    return total, low
+
+
+def below_a_limit(words):
+    n = 0
+    while n < len(words) and words[n] != 7:
+        n += 1
+    return n
+
+
+def around(words):
+    n = len(words)
+    for k in range(n):
+        words[(k + 3) % n] ^= words[(k - 2) % n] + words[(int(words[k]) + 1) % n]
+    return words
+
+
+def is_at_most(words):
+    worst = 0
+    for w in words:
+        worst = max(worst, (int(w) ^ 5) | 8)
+    return worst if worst < 2**17 else -1
+
+
+WITHOUT = {
+    runs: FLAGS,
+    rows_and_columns: WORDS.reshape(9, 10),
+    below_a_limit: WORDS,
+    around: WORDS,
+    is_at_most: WORDS,
+}
+
+
+@pytest.mark.parametrize("f", WITHOUT, ids=lambda f: f.__name__)
+def test_no_check_is_left(f: Callable[..., Any]) -> None:
+    given = WITHOUT[f]
+    check_calls(npjit.jit(f), given, calls=2)
+    assert "check" not in text_of(f, given)
+
+
+def doubled(words):
+    x = 1
+    for _ in words:
+        x += x
+    return x
+
+
+def lowered_without_end(words):
+    x, y = 5, 0
+    while words[y] > 0:
+        x -= 3
+        y += 1
+    return x
+
+
+def sum_of_large(words):
+    total = 0
+    for w in words:
+        total += int(w)
+    return total
+
+
+def restarted(words):
+    x = y = 1
+    for _ in words:
+        x, y = y, x + y
+    return x
+
+
+KEPT = {
+    doubled: np.zeros(70),
+    lowered_without_end: np.array([3, 2, 1, 0]),
+    sum_of_large: np.full(4, 2**62),
+    restarted: np.zeros(100),
+}
+
+
+@pytest.mark.parametrize("f", KEPT, ids=lambda f: f.__name__)
+def test_a_check_that_may_fail_stays(f: Callable[..., Any]) -> None:
+    """Most of these leave 64 bits, and Python's ints go on."""
+    given = KEPT[f]
+    assert_same(npjit.jit(f)(given.copy()), f(given.copy()))
+    assert "check" in text_of(f, given)
+
+
+def nearest(x, k):
+    best = 0
+    for i in range(len(x)):
+        if x[i] < 0:
+            best = best + 1 if k > i else 0
+    return best
+
+
+def where_it_may_be(x, k):
+    last = 0.0
+    for i in range(len(x)):
+        place = int(x[i] * k)
+        if place > 1:
+            last = last + x[place]
+    return last
+
+
+@pytest.mark.parametrize("f", [nearest, where_it_may_be], ids=lambda f: f.__name__)
+def test_branches_as_selections(f: Callable[..., Any]) -> None:
+    check_calls(npjit.jit(f), rng.normal(size=50), 20, calls=2)
+
+
+def test_what_becomes_a_selection() -> None:
+    assert "cond" not in text_of(runs, FLAGS)
+    assert "cond" in text_of(where_it_may_be, FLAGS / 9.0, 20)
+
+
+def text_of(f: Callable[..., Any], *given: Any) -> str:
+    text: str = npjit.jit(f).lower(*given).as_text("graph")
+    return text
+
+
+BOUNDED: list[Callable[..., Any]] = [
+    interval.plus,
+    interval.minus,
+    interval.times,
+    interval.greater,
+    interval.lesser,
+    interval.common_bits,
+    interval.joined_bits,
+    interval.without_bits,
+    interval.modulo,
+    interval.quotient,
+]
+MEANT: list[Callable[..., Any]] = [
+    np.add,
+    np.subtract,
+    np.multiply,
+    np.maximum,
+    np.minimum,
+    np.bitwise_and,
+    np.bitwise_xor,
+    np.right_shift,
+    np.remainder,
+    np.floor_divide,
+]
+
+
+@pytest.mark.parametrize("bounded, meant", list(zip(BOUNDED, MEANT, strict=True)))
+def test_intervals_hold_every_value(bounded: Callable[..., Any], meant: Callable[..., Any]) -> None:
+    for _ in range(300):
+        a, b = (np.sort(rng.integers(-9, 14, 2)) for _ in range(2))
+        low, high = bounded((int(a[0]), int(a[1])), (int(b[0]), int(b[1])))
+        with np.errstate(divide="ignore"):
+            x, y = np.arange(a[0], a[1] + 1)[:, None], np.arange(b[0], b[1] + 1)
+            values = meant(x, y)
+        assert low is None or low <= values.min()
+        assert high is None or high >= values.max()
