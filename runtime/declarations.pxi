@@ -1,6 +1,7 @@
 """The C++ side as Cython sees it; the headers say what each part does."""
 
 from cpython.object cimport PyObject
+from libc.string cimport memcmp
 from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
@@ -76,6 +77,8 @@ cdef extern from "array.h" namespace "npjit":
     int array_dtype(object array)
     int array_ndim(object array)
     npjit_int64 array_extent(object array, int axis)
+    npjit_int64 array_bytes(object array)
+    char* array_data(object array)
 
 
 cdef extern from "scalar.h" namespace "npjit":

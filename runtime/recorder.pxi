@@ -17,6 +17,8 @@ cdef int ENOUGH_OPERATIONS = 64
 cdef int MOST_OPERATIONS = 1024
 # Positions in keys that are constants of a recording, as small extents are constants of a trace.
 cdef int LITERAL_POSITION = 16
+# Arrays of so many bytes are compared each time when they are read, larger ones when a program runs.
+cdef int QUICKLY_COMPARED = 262144
 
 cdef enum Numbers:
     constant, open, entered  # how the floats among operands are written into a key
@@ -34,8 +36,8 @@ cdef class Recording:
            that the inputs are the values of
            outside(error, function, args, kwargs) -> the result of what is not recorded
            protect(array): the array's memory is about to be changed, or known to others
-           changed(pending): memory of the caller's has been changed by another name, `pending`:
-           while operations wait that read it
+           changed(): memory of the caller's has been changed by another name, and nobody can tell
+           what operations have read from it, or what depends on it
            refuse(what): raises: a value that depends on what is differentiated leaves the recording
     start  the State to begin in, kept by whoever records the same function again
     """
@@ -52,8 +54,10 @@ cdef class Recording:
     cdef int _operations
     cdef object _first
     cdef bint _checked
-    # the caller's arrays by their identity, with copies of what has been read from them
+    # the caller's arrays by their identity, with what has been read from them
     cdef dict _watched
+    # whether one of them does not hold that any more
+    cdef bint _stale
     # those that waiting operations read
     cdef set _read
     # values that may share memory with an operand
@@ -78,7 +82,7 @@ cdef class Recording:
         self._read = set()
         self._operations = 0
         self._first = None
-        self._checked = False
+        self._checked = self._stale = False
         return 0
 
     # ------------------------------------------------------------ values from outside
@@ -96,6 +100,8 @@ cdef class Recording:
         x._home = home
         x._depends = depends
         x._version = self._next_version()
+        if depends and home is not None:
+            self._read_from(x)
         return x
 
     cdef LazyArray _new(self, ValueType type_):
@@ -137,27 +143,37 @@ cdef class Recording:
             self._checked = True  # read now: others may change it before the next operation
             x._value = copy_with_strides(x._home)
             x._version = self._next_version()
-        elif x._home is not None:
-            self._watch(x._home)
-        self._input(x._value, x._type.ordered or x._home is not None)
+        value = x._value
+        if x._home is not None and not x._shared:
+            value = self._read_from(x)
+            self._read.add(id(x._home))
+        self._input(value, x._type.ordered or x._home is not None)
         self._bases.append(x)
         self._place(x)
         return 0
 
-    cdef int _watch(self, object home) except -1:
-        """Remember what is read from an array of the caller's: other names may lead to it."""
-        found = self._watched.get(id(home))
-        if found is None or not same_bits(*found):
-            if found is not None:
-                self.host.changed(False)
-            self._watched[id(home)] = home, home.copy(order="K")
-        self._read.add(id(home))
-        return 0
+    cdef object _read_from(self, LazyArray x):
+        """What an array of the caller's holds now, in memory of its own: other names may lead to
+        it."""
+        cdef Snapshot found = self._watched.get(id(x._home))
+        if found is not None and found.is_current():
+            return found.copy
+        if found is not None and x._depends:
+            self.host.changed()
+        self._watched[id(x._home)] = found = Snapshot(x._home)
+        return found.copy
 
-    def require_unchanged(self) -> None:
-        """Tell the host when an array that has been read does not hold that any more."""
-        if not all(same_bits(*found) for found in self._watched.values()):
-            self.host.changed(False)
+    cdef int _notice(self, LazyArray x) except -1:
+        """Find out whether the caller's array behind x, which waiting operations have read, does not
+        hold that any more: then they have to run before the next one reads it."""
+        cdef Snapshot found
+        cdef LazyArray base = base_of(x)
+        if base._home is None or base._epoch != self._epoch or base._shared:
+            return 0
+        found = self._watched.get(id(base._home))
+        if found is not None and array_bytes(found.array) <= QUICKLY_COMPARED:
+            self._stale = self._stale or not found.is_current()
+        return 0
 
     cdef int _input(self, object value, bint placed=True) except -1:
         """Go on to the state behind an input; `placed`: it lies in memory as NumPy's array does."""
@@ -188,7 +204,10 @@ cdef class Recording:
         if cls is slice:
             return slice(self._held(value.start), self._held(value.stop), self._held(value.step))
         if cls is LazyArray:
-            return value if (<LazyArray>value)._recording is self else self._held(given(value))
+            if (<LazyArray>value)._recording is not self:
+                return self._held(given(value))
+            self._notice(<LazyArray>value)
+            return value
         if cls is not numpy.ndarray and not isinstance(value, numpy.generic):
             return value
         x = self.adopt(value.copy(order="K") if cls is numpy.ndarray else value)
@@ -285,6 +304,8 @@ cdef class Recording:
                 self.run()
         try:
             args, kwargs = self._held(args), {k: self._held(v) for k, v in kwargs.items()}
+            if self._stale:
+                self.run()
             if function is operator.getitem or function is operator.setitem:
                 args = (args[0], self._positions(args[0], args[1]), *args[2:])
             result = self._record(function, args, kwargs)
@@ -421,13 +442,19 @@ cdef class Recording:
                 self._watched.pop(id(x._home), None)
                 x._home[...] = value
                 x._value = x._home  # in its own memory order
+                if x._depends:
+                    self._read_from(x)
             x._dirty = False
 
     def pending(self) -> tuple:
         """State, inputs and the values they came from, and the values that are still unknown: for a
         host that runs them together with more. The recording goes on at its start."""
-        if not all(same_bits(*self._watched[key]) for key in self._read if key in self._watched):
-            self.host.changed(True)
+        cdef Snapshot kept
+        for key in self._read:
+            kept = self._watched.get(key)
+            if kept is not None and array_bytes(kept.array) > QUICKLY_COMPARED:
+                if not kept.is_current():
+                    self.host.changed()
         cdef LazyArray x
         cdef size_t slot
         wanted = []

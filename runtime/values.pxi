@@ -17,7 +17,27 @@ def copy_with_strides(array: object) -> object:
     return made
 
 
-def same_bits(array: object, kept: object) -> bool:
+cdef class Snapshot:
+    """An array of the caller's as it was when it was read: other names may lead to it."""
+
+    cdef readonly object array, copy
+    cdef bint _is_contiguous
+
+    def __init__(self, array):
+        self.array = array
+        self._is_contiguous = array.flags.forc
+        # what a reshape of it shares is decided by the strides
+        self.copy = array.copy(order="K") if self._is_contiguous else copy_with_strides(array)
+
+    cdef bint is_current(self) except -1:
+        """Whether the array still holds what the copy does."""
+        if self._is_contiguous:
+            size = <size_t>array_bytes(self.array)
+            return memcmp(array_data(self.array), array_data(self.copy), size) == 0
+        return same_bits(self.array, self.copy)
+
+
+cdef bint same_bits(object array, object kept) except -1:
     """Whether two arrays of one shape and dtype hold the same, NaNs and signs of zeros included."""
     if array.itemsize in (1, 2, 4, 8):
         whole = f"u{array.itemsize}"

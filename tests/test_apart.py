@@ -15,7 +15,7 @@ import npjit
 def triangle(a: Any, b: Any, c: Any) -> None:
     for i in range(c.shape[0]):
         for k in range(a.shape[1]):
-            c[i, : i + 1] += a[i, k] * b[k, : i + 1]
+            c[i, : i + 1] += a[i, k] / b[k, : i + 1]
 
 
 def counted(a: Any, b: Any, c: Any) -> None:
@@ -54,7 +54,7 @@ def below(a: Any, b: Any, c: Any) -> None:
     upper = c[:half].copy()
     for i in range(half):
         for k in range(i + 1):
-            c[half + i] += upper[k] * a[i, k]
+            c[half + i] += upper[k] / a[i, k]
 
 
 def in_columns(a: Any, b: Any, c: Any) -> None:

@@ -328,3 +328,99 @@ def test_one_compilation_serves_all_lengths() -> None:
         assert_same(jitted(x), positive(x))
     assert jitted.cache_info()["compiled"] == 1
     assert jitted.cache_info()["whole"] == 3
+
+
+# ---------------------------------------------------------------- changed while a loop goes over it
+
+
+def given_more(x):
+    todo, t = [0], 0.0
+    for k, u in enumerate(todo):
+        t += x[u] * k
+        if len(todo) < 5:
+            todo.append(u + 1)
+    return t
+
+
+def given_more_by_values(x):
+    todo, t = [0], 0.0
+    for u in todo:
+        t += x[u]
+        if x[u] > -1 and u < 15:
+            todo.append(u + 1)
+    return t
+
+
+def rows_given_more(x):
+    todo, t, n = [], 0.0, 0
+    for i in range(len(x)):
+        if x[i] > 0:
+            todo.append(i)
+    for k, u in enumerate(todo):
+        t += x[u] * k
+        n += 1
+        if n < 30 and x[u] > 1:
+            todo.append(u // 2)
+    return t, n
+
+
+def given_less(x):
+    s, t = [0, 1, 2, 3], 0.0
+    for u in s:
+        if u == 1:
+            s.remove(2)
+        t += x[u]
+    return t
+
+
+def rows_given_less(x):
+    s, t = [], 0.0
+    for v in x:
+        s.append(v)
+    for v in s:
+        t += v
+        if len(s) > 5:
+            s.pop(0)
+    return t
+
+
+def stored_into(x):
+    s, t = [x[0], x[1], x[2]], 0.0
+    for v in s:
+        s[2] = x[5]
+        t += v
+    return t
+
+
+def by_a_generator(x):
+    alive, t = [True] * len(x), 0.0
+
+    def wanted():
+        for i in range(2, len(x)):
+            if alive[i]:
+                yield i
+
+    for i in wanted():
+        for j in range(2 * i, len(x), i):
+            alive[j] = False
+        t += x[i]
+    return t
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        given_more,
+        given_more_by_values,
+        rows_given_more,
+        given_less,
+        rows_given_less,
+        stored_into,
+        by_a_generator,
+    ],
+)
+@pytest.mark.filterwarnings("ignore::npjit.NpjitWarning")
+def test_lists_that_change_while_a_loop_goes_over_them(f: Any) -> None:
+    jitted = npjit.jit(f, backend="numpy")
+    for x in inputs(20):
+        assert_same(jitted(x), f(x))

@@ -202,6 +202,54 @@ def mapped(x):
     return np.array(kept), sum(map(abs, x)), np.array(list(map(np.exp, x)))
 
 
+def chosen(x):
+    low, high = max(v for v in x if v < 0), min(v * 2 for v in x if v > 0.5)
+    return low, high, sum(map(abs, filter(lambda v: v > 0, x)))
+
+
+def turned(x):
+    t, s = 0.0, []
+    for i in reversed(range(3, len(x) - 1, 2)):
+        t = t * 0.9 + x[i]
+    for i in reversed(range(len(x))):
+        t = t * 0.9 + x[i]
+        s.append(t)
+    for i, (a, b) in enumerate(zip(reversed(x), map(np.exp, x), strict=True)):
+        t += a * b * i
+    for v in reversed(s):
+        t = t * 0.5 + v
+    return t, list(reversed([1, 2]))
+
+
+def sorted_again_and_again(x):
+    s, medians = [], []
+    for v in x:
+        s.append(v)
+        s.sort()
+        medians.append(s[len(s) // 2])
+    return np.array(medians)
+
+
+def queue_of_pairs(x):
+    q, t = deque(), 0.0
+    for i in range(len(x)):
+        q.append((i, x[i]))
+        if len(q) > 4:
+            q.popleft()
+    for i, v in q:
+        t += i * v
+    return t, q[0][1], q[-1][0]
+
+
+def arrays_taken_from_a_list(a):
+    s = []
+    for row in a:
+        s.append(row * 1.0)
+    first, second = s.pop(0), s.pop(0)
+    first += second
+    return first, second, np.array(s)
+
+
 def grids(a):
     t = 0.0
     for (i, j), v in np.ndenumerate(a):
@@ -223,6 +271,8 @@ def copies(x):
 
 PROGRAMS: dict[Any, np.ndarray] = {
     **dict.fromkeys([breadth_first, breadth_first_in_a_list, grids], SQUARE),
+    arrays_taken_from_a_list: SQUARE,
+    **dict.fromkeys([chosen, turned, sorted_again_and_again, queue_of_pairs], X),
     one_of: PLACES,
     **dict.fromkeys([moving_average, window_sums, delayed, window_maxima, both_ends], X),
     **dict.fromkeys([inserted_and_removed, cleared, sorted_in_place, added_lists], X),
@@ -254,6 +304,7 @@ def test_equal_keys_stay_in_their_order():
     assert jitted.cache_info()["whole"] == 1
 
 
+@pytest.mark.filterwarnings("ignore::npjit.NpjitWarning")
 def test_what_python_has_to_sort():
     jitted = npjit.jit(lambda z: sorted(z))
     z = np.array([2.0, np.nan, 1.0] * 9)
@@ -261,6 +312,50 @@ def test_what_python_has_to_sort():
     assert jitted.cache_info()["numpy"] == 1
     with pytest.raises(ValueError, match="ambiguous"):
         npjit.jit(lambda a: sorted(a))(SQUARE)
+
+
+def used_twice(values):
+    return sum(values) + sum(values)
+
+
+def stopped_and_used_again(x):
+    g, t = (v * 2 for v in x), 0.0
+    for v in g:
+        t += v
+        if t > 3:
+            break
+    return t - sum(g)
+
+
+def one_and_the_rest(x):
+    m = map(abs, x)
+    return next(m), sum(m)
+
+
+def lived_through(x):
+    """A condition is looked at when its turn has come."""
+    alive, t = np.ones(len(x), bool), 0
+    for i in filter(lambda i: alive[i], range(2, len(x))):
+        alive[2 * i :: i] = False
+        t += i
+    return t
+
+
+@pytest.mark.filterwarnings("ignore::npjit.NpjitWarning")
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: used_twice(v * 2 for v in x),
+        lambda x: used_twice(filter(lambda v: v > 0, x)),
+        stopped_and_used_again,
+        one_and_the_rest,
+        lived_through,
+    ],
+)
+def test_iterators_are_used_up(f):
+    jitted = npjit.jit(f, backend="numpy")
+    for _ in range(2):
+        assert_same(jitted(X), f(X))
 
 
 def test_a_queue_that_runs_empty():

@@ -61,7 +61,16 @@ def is_at_most(words):
     return worst if worst < 2**17 else -1
 
 
+def by_a_modulus(words):
+    low, high = 1, 0
+    for w in words:
+        low = (low * 31 + int(w)) % 65521
+        high = (high - 3 * low) % 65521
+    return (high << 16) | low
+
+
 WITHOUT = {
+    by_a_modulus: WORDS,
     runs: FLAGS,
     rows_and_columns: WORDS.reshape(9, 10),
     below_a_limit: WORDS,
@@ -75,6 +84,13 @@ def test_no_check_is_left(f: Callable[..., Any]) -> None:
     given = WITHOUT[f]
     check_calls(npjit.jit(f), given, calls=2)
     assert "check" not in text_of(f, given)
+
+
+def multiplied(words):
+    x = 3
+    for w in words:
+        x *= int(w)
+    return x
 
 
 def doubled(words):
@@ -107,6 +123,7 @@ def restarted(words):
 
 
 KEPT = {
+    multiplied: np.full(50, 7),
     doubled: np.zeros(70),
     lowered_without_end: np.array([3, 2, 1, 0]),
     sum_of_large: np.full(4, 2**62),
@@ -163,6 +180,7 @@ BOUNDED: list[Callable[..., Any]] = [
     interval.common_bits,
     interval.joined_bits,
     interval.without_bits,
+    lambda a, b: interval.magnitude(a),
     interval.modulo,
     interval.quotient,
 ]
@@ -175,6 +193,7 @@ MEANT: list[Callable[..., Any]] = [
     np.bitwise_and,
     np.bitwise_xor,
     np.right_shift,
+    lambda x, y: np.absolute(x + 0 * y),
     np.remainder,
     np.floor_divide,
 ]

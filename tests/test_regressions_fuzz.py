@@ -419,3 +419,20 @@ def bound_anew_in_no_trip(a: Any, b: Any) -> Any:
 def test_while_loop_known_to_have_no_trip() -> None:
     a, b = np.ones(5), np.arange(5.0)
     assert npjit.jit(bound_anew_in_no_trip)(a, b) is b
+
+
+def long_int(a: Any, n: int, k: int) -> int:
+    for i in range(n):
+        for _ in range(3):
+            k = (k - 1 + i) // 2
+            a[k], a[i] = a[i], a[k]
+    return k
+
+
+def test_an_int_of_a_loop_that_outgrows_sizes_is_a_traced_number() -> None:
+    compiled = npjit.jit(long_int)
+    for n, k in [(1, 5), (3, 7), (3, 2)]:
+        ours, numpys = np.arange(8.0), np.arange(8.0)
+        assert compiled(ours, n, k) == long_int(numpys, n, k)
+        np.testing.assert_array_equal(ours, numpys)
+    assert compiled.cache_info()["whole"] == 3

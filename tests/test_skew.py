@@ -76,10 +76,36 @@ def edited(a: Any) -> None:
     for i in range(1, a.shape[0]):
         for j in range(1, a.shape[1]):
             x, y = letters[i, 0], letters[0, j]
-            cost = 0 if (x == y) | ((x > 2) & (y > 2)) else 1
+            cost = 0 if (x == y) | ((x > 2) & ~(y <= 2)) else 1
             fewest = min(counts[i - 1, j] + 1, counts[i, j - 1] + 1)
             counts[i, j] = min(fewest, counts[i - 1, j - 1] + cost)
     a[:] = counts
+
+
+def common(a: Any) -> None:
+    """Either side of a branch stores."""
+    letters = (a * 3).astype(np.int64)
+    longest = np.zeros(a.shape, np.int64)
+    for i in range(1, a.shape[0]):
+        for j in range(1, a.shape[1]):
+            if letters[i, 0] == letters[0, j]:
+                longest[i, j] = longest[i - 1, j - 1] + 1
+            else:
+                longest[i, j] = max(longest[i - 1, j], longest[i, j - 1])
+    a[:] = longest
+
+
+def some(a: Any) -> None:
+    """One side stores; what both sides leave in a variable is used."""
+    for i in range(1, a.shape[0]):
+        a[i, 1:] *= 0.5
+        for j in range(1, a.shape[1]):
+            if a[i, j] > a[i - 1, j]:
+                a[i, j] = a[i, j - 1] - a[i, j]
+                half = 0.5
+            else:
+                half = a[i - 1, j - 1]
+            a[i, j] = a[i, j] * half
 
 
 def in_columns(a: Any) -> None:
@@ -104,6 +130,18 @@ def two_above(a: Any) -> None:
             a[i, j] = 0.5 * (a[i, j - 1] + a[i - 2, j + 1]) - a[i - 1, j]
 
 
+def far_ahead(a: Any) -> None:
+    for i in range(1, a.shape[0]):
+        for j in range(1, a.shape[1] - 12):
+            a[i, j] = 0.5 * (a[i, j - 1] - a[i - 1, j + 12])
+
+
+def far_behind(a: Any) -> None:
+    for i in range(1, a.shape[0]):
+        for j in range(12, a.shape[1]):
+            a[i, j] = 0.5 * (a[i, j - 12] - a[i - 1, j])
+
+
 def every_other(a: Any) -> None:
     b = a[:, ::2]
     for i in range(1, b.shape[0]):
@@ -125,9 +163,11 @@ VECTORS = [
     alignment,
     warped,
     edited,
+    common,
+    some,
     in_columns,
 ]
-ELEMENTS = [roots, two_above, every_other, positions]
+ELEMENTS = [roots, two_above, far_ahead, far_behind, every_other, positions]
 
 
 def plan_of(f: Callable[..., Any], *args: Any) -> Plan:
@@ -151,7 +191,7 @@ def check(f: Callable[..., Any], *shapes: tuple[int, int]) -> None:
 @pytest.mark.parametrize("f", VECTORS + ELEMENTS)
 def test_bits(f: Callable[..., Any]) -> None:
     rows = (17, 20, 27, 33)
-    check(f, *((n, m) for n in rows for m in (18, 33, 51, 66, 99)))
+    check(f, *((n, m) for n in rows for m in (18, 33, 51, 66, 150)))
 
 
 @pytest.mark.parametrize("f", VECTORS + ELEMENTS)
@@ -168,6 +208,14 @@ def stops(a: Any) -> None:
             if a[i, j] > 0.99:
                 break
             a[i, j] += a[i, j - 1] + a[i - 1, j]
+
+
+def at_the_edge(a: Any) -> None:
+    """Sizes decide: there is nothing above the first row."""
+    for i in range(a.shape[0]):
+        for j in range(1, a.shape[1]):
+            above = a[i - 1, j] if i > 0 else 0.0
+            a[i, j] = 0.5 * a[i, j - 1] + above
 
 
 def carries(a: Any) -> None:
@@ -208,7 +256,7 @@ def overtaken(a: Any) -> None:
             a[i, j] += a[i, j - 1] + a[i, j + 1]
 
 
-@pytest.mark.parametrize("f", [stops, carries, triangle, apart, across, overtaken])
+@pytest.mark.parametrize("f", [stops, at_the_edge, carries, triangle, apart, across, overtaken])
 def test_refused(f: Callable[..., Any]) -> None:
     plan = plan_of(f, rng.random((40, 60)))
     assert skew_rows(plan)[0] == plan

@@ -242,6 +242,19 @@ def test_conditions_on_sizes_are_facts() -> None:
     assert "check" not in shown and "select" not in shown
 
 
+def test_conditions_and_guards_are_facts_together() -> None:
+    """Inside `if k < n - 1` k + 1 is an index of an array that a guard has found to be as long."""
+
+    def f(a: Any, c: Any) -> None:
+        n = c.shape[0]
+        for k in range(n):
+            c[k] = a[k]
+            if k < n - 1:
+                c[k] += a[k + 1]
+
+    assert "check" not in str(graph_of(f, np.ones(25), np.zeros(20)))
+
+
 def test_small_unsigned_indices_need_no_check() -> None:
     """All 256 values of a byte are indices of 256 places, but not of 200."""
 

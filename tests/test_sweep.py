@@ -66,6 +66,26 @@ def once(steps, A, B):
     A[2:-3] -= np.sqrt(np.abs(B[:-5] + B[5:]))
 
 
+def ring(steps, A, B):
+    for _ in range(steps):
+        B[:] = np.roll(A, 1, axis=0) * 0.5
+        A[:] = np.roll(B, -1, axis=0) + 1.0
+
+
+def shallow(steps, A, B):
+    """Rows and columns are rings, and some rows are no neighbours of the others."""
+    for _ in range(steps):
+        B += np.roll(A, -1, axis=0) - A
+        flux = B * 0.1 * (A + np.roll(A, -1, axis=0))
+        A -= flux - np.roll(flux, 1, axis=0) + 0.1 * (A - np.roll(A, 2, axis=1))
+
+
+def wide_ring(steps, A, B):
+    for t in range(steps):
+        A[:] = 0.3 * (B + np.roll(B, 3, axis=0)) + t
+        B[:] = 0.3 * (A + np.roll(A, -2, axis=0) + np.roll(A, 1, axis=0))
+
+
 def follows(plan: Plan) -> list[str]:
     """The sweeps of a plan."""
     return [str(s.paces) for s in every_step(plan.steps) if isinstance(s, Sweep)]
@@ -99,10 +119,21 @@ def check(f: Callable[..., Any], rows: int, steps: int = 7) -> None:
                     np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("f", [jacobi, waves, life, lines, own_elements, once])
+@pytest.mark.parametrize(
+    "f", [jacobi, waves, life, lines, own_elements, once, ring, shallow, wide_ring]
+)
 @pytest.mark.parametrize("rows", [6, 47, 200])
 def test_all_orders(f: Callable[..., Any], rows: int) -> None:
     check(f, rows)
+
+
+@pytest.mark.parametrize("f", [ring, shallow, wide_ring])
+def test_rings(f: Callable[..., Any]) -> None:
+    """They are sweeps, of few rows as well, in which nothing is left out at the ends."""
+    sweeps = in_sweeps(plan_of(f, 5, *np.ones((2, 40, 30)))).steps
+    assert any(isinstance(s, Sweep) and s.is_round for s in sweeps)
+    for rows in (2, 3, 11, 17, 18, 30):
+        check(f, rows, steps=4)
 
 
 def test_lags() -> None:
@@ -112,12 +143,6 @@ def test_lags() -> None:
     assert isinstance(sweep, Sweep)
     assert [(p.first, p.lag, p.below) for p in sweep.paces] == [(1, 0, 0), (1, 1, 1)]
     assert (sweep.lag, sweep.below) == (2, 2)
-
-
-def periodic(steps, A, B):
-    for _ in range(steps):
-        B[:] = np.roll(A, 1, axis=0)
-        A[:] = np.roll(B, -1, axis=0) + 1.0
 
 
 def transposed(steps, A, B):
@@ -138,7 +163,7 @@ def summed(steps, A, B):
         A[:] = B - B.sum(axis=0)
 
 
-@pytest.mark.parametrize("f", [periodic, transposed, along_one_row, summed])
+@pytest.mark.parametrize("f", [transposed, along_one_row, summed])
 def test_refused(f: Callable[..., Any]) -> None:
     """What reads far away, or columns as rows, or one row for all, waits for whole arrays."""
     A, B = rng.random((2, 40, 9))
@@ -162,7 +187,11 @@ def random_program(number: int) -> Callable[..., Any]:
         ]
         body.append(f"        {target}[2:-4, 2:-4] = 0.5 * ({parts[0]} + {parts[1]} * t)")
     text = "\n".join(["def f(steps, A, B):", "    for t in range(steps):", *body]) + "\n"
-    name = f"<sweep {number}>"
+    return made_of(text, f"<sweep {number}>")
+
+
+def made_of(text: str, name: str) -> Callable[..., Any]:
+    """The function f of a text."""
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     space: dict[str, Any] = {"np": np}
     exec(compile(text, name, "exec"), space)
@@ -173,3 +202,21 @@ def random_program(number: int) -> Callable[..., Any]:
 @pytest.mark.parametrize("number", range(6))
 def test_random_programs(number: int) -> None:
     check(random_program(number), 61, steps=5)
+
+
+def random_ring(number: int) -> Callable[..., Any]:
+    """The same with parts of rings."""
+    draw = np.random.default_rng(number)
+    body = []
+    for _ in range(draw.integers(2, 4)):
+        target, *sources = draw.choice(["A", "B"], 3)
+        shifts = draw.integers(-2, 3, 2)
+        parts = [f"np.roll({s}, {r}, axis=0)" for s, r in zip(sources, shifts, strict=True)]
+        body.append(f"        {target}[:] = 0.4 * ({parts[0]} + {parts[1]} * 0.1) + t")
+    text = "\n".join(["def f(steps, A, B):", "    for t in range(steps):", *body]) + "\n"
+    return made_of(text, f"<ring {number}>")
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_random_rings(number: int) -> None:
+    check(random_ring(number), 37, steps=5)

@@ -178,14 +178,14 @@ class Tape:
                     kept = array.copy(order="K") if kept is None else kept
                     chunk.inputs[i] = kept
 
-    def changed(self, pending: bool) -> None:
-        """CaptureError where recorded operations would read what another name has put there."""
-        if pending or self.keeps:
-            raise CaptureError(
-                f"{self.label} cannot be run: {where_in_users_code()}: before this line, an array "
-                "that it works on was changed by another name (a list's item, an attribute); use "
-                "one name"
-            )
+    def changed(self) -> NoReturn:
+        """CaptureError where recorded operations may have read what another name has put there, or
+        a gradient would go through that."""
+        raise CaptureError(
+            f"{self.label} cannot be run: {where_in_users_code()}: before this line, an array "
+            "that it works on was changed by another name (a list's item, an attribute); use "
+            "one name"
+        )
 
     def require_taken(self, value: Any) -> None:
         """CaptureError for an array that compiled code does not take."""

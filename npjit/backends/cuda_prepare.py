@@ -16,16 +16,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from npjit.backends.cuda_blas import blas_product
-from npjit.backends.cuda_device import Device
+from npjit.backends.cuda_device import Device, Region
 from npjit.backends.cuda_draft import Branch, Draft, Flag, Prepared
 from npjit.backends.cuda_host import Based, Compute, Copy, Multiply
 from npjit.backends.cuda_late import Bound, Late, Trips
+from npjit.backends.cuda_padded import bytes_of, copied, in_padded_rows
 from npjit.backends.cuda_places import Bases, Places, Sizes, rounded, words_of
 from npjit.codegen.cuda import CudaModule
 from npjit.codegen.cuda_asked import asked_in
@@ -312,6 +313,38 @@ class Preparation:
 
         m, n, k = step.m, step.n, step.k
         operands = matrix(step.a, m, k), matrix(step.b, k, n), matrix(step.c, m, n, step.dtype)
+        knows = self.context.device.knows_blas()
+        padded = in_padded_rows(*map(self._placed, operands)) if knows else None
+        if padded is None:
+            self._multiply(operands)
+            return
+        regions = self._regions([bytes_of(r) for r in padded])
+        there = [
+            Based(self.bases.scratch, replace(r, address=offset))
+            for r, offset in zip(padded, regions, strict=True)
+        ]
+        self._copy_rows(operands[0], there[0])
+        self._copy_rows(operands[1], there[1])
+        self._multiply(there)
+        self._copy_rows(there[2], operands[2])
+
+    def _placed(self, operand: Based) -> Region:
+        """A region with its address, as far as boundaries matter."""
+        region = operand.region
+        known = zip(self.bases.inputs, self.context.addresses, strict=True)
+        begin = dict(known).get(operand.base, 0)
+        return replace(region, address=region.address + begin)
+
+    def _copy_rows(self, source: Based, target: Based) -> None:
+        draft, first = self.draft, len(self.draft.words)
+        start, words = copied(source.region, target.region)
+        for based in (source, target):
+            draft.patch(based.base, based.region.address)
+        draft.words += words
+        draft.work(start, first, start.function)
+
+    def _multiply(self, operands: Sequence[Based]) -> None:
+        """A product by cuBLAS, or by the device's libraries."""
         a, b, c = (o.region for o in operands)
         found = blas_product(a, b, c) if self.context.device.knows_blas() else None
         if found is None:

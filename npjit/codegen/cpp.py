@@ -31,7 +31,7 @@ from npjit.codegen.cpp_small import SmallPrinter, is_small
 from npjit.codegen.cpp_steps import StepsPrinter
 from npjit.codegen.cpp_tall import TallPrinter
 from npjit.codegen.cpp_trips import TripsPrinter, with_trips
-from npjit.codegen.cpp_wave import WavePrinter
+from npjit.codegen.cpp_wave_printer import WavePrinter
 from npjit.codegen.cpp_whole import WholePrinter
 from npjit.codegen.prelude import prelude_text
 from npjit.schedule.kernel import Kernel

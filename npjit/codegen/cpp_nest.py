@@ -10,11 +10,10 @@ elements away that element is stored:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from npjit.codegen.cpp_form import is_point
 from npjit.codegen.cpp_straight import Straight, is_closed, straighten
 from npjit.core.size import Size, Var, atoms, bounds, linear, substitute, var
 from npjit.schedule.kernel import (
@@ -28,7 +27,7 @@ from npjit.schedule.kernel import (
     Phase,
     Store,
 )
-from npjit.schedule.plan import Launch, Loop, Step
+from npjit.schedule.plan import Launch, Loop, Step, inside
 
 # the most rows from a load to the store of the same element
 _FAR = 4
@@ -49,7 +48,7 @@ class Nest:
     column: Var
     rows: Size
     columns: Size
-    steps: tuple[Launch, ...]
+    steps: tuple[Step, ...]
     kernels: list[Kernel]
     straight: Straight = field(default_factory=Straight)
     # by the number of a load
@@ -59,10 +58,7 @@ class Nest:
 
     def at(self, row: Size, column: Size) -> tuple[Step, ...]:
         """The steps of another element."""
-        where = {self.row: row, self.column: column}
-        return tuple(
-            replace(s, sizes=tuple(substitute(n, where) for n in s.sizes)) for s in self.steps
-        )
+        return moved(self.steps, {self.row: row, self.column: column})
 
 
 def find_nest(loop: Step, steps: tuple[Step, ...], kernels: Sequence[Kernel]) -> Nest:
@@ -75,20 +71,25 @@ def find_nest(loop: Step, steps: tuple[Step, ...], kernels: Sequence[Kernel]) ->
     if loop.index in atoms(inner.trips):
         raise Unfit
     nest = Nest(loop.index, inner.index, loop.trips, inner.trips, (), list(kernels))
-    parts = [_along(nest, s) for s in before] + [_plain(s, kernels) for s in inner.body]
+    parts = [*(_along(nest, s) for s in before), *inner.body]
     nest.steps = tuple(parts)
-    made = straighten(parts, nest.kernels)
-    if made is None or not is_closed(made, loop, steps):
+    made = straighten(parts, nest.kernels, branches=True)
+    if made is None or made.checks or made.bound or not is_closed(made, loop, steps):
         raise Unfit
     nest.straight = made
     _measure(nest, len(before))
     return nest
 
 
-def _plain(step: Step, kernels: Sequence[Kernel]) -> Launch:
-    if not isinstance(step, Launch) or not is_point(kernels[step.kernel]):
-        raise Unfit
-    return step
+def moved(steps: Sequence[Step], where: Mapping[Var, Size]) -> tuple[Step, ...]:
+    """Launches, and those in loops and branches, for other indices."""
+
+    def one(step: Step) -> Step:
+        if isinstance(step, Launch):
+            return replace(step, sizes=tuple(substitute(n, where) for n in step.sizes))
+        return inside(step, lambda body: moved(body, where))
+
+    return tuple(map(one, steps))
 
 
 def _along(nest: Nest, step: Step) -> Launch:

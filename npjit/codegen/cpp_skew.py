@@ -18,17 +18,16 @@ only the call tells, the loop runs as it was.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from npjit.codegen.cpp_affine import Affine
-from npjit.codegen.cpp_nest import Nest, Unfit, find_nest
+from npjit.codegen.cpp_nest import Nest, Unfit, find_nest, moved
 from npjit.codegen.cpp_question import Made, question
 from npjit.codegen.cpp_wave import LANES, Wave, wave_kernel
-from npjit.core.size import Size, Var, floordiv, select, substitute, var
-from npjit.schedule.plan import If, Launch, Loop, Place, Plan, Step, inside
+from npjit.core.size import Size, Var, floordiv, select, var
+from npjit.schedule.plan import If, Loop, Place, Plan, Step, inside
 
 ROWS = LANES
 # elements that all rows of a group do together at least
@@ -114,7 +113,7 @@ class _Groups:
     def steps(self, group: tuple[Step, ...]) -> tuple[Step, ...]:
         """The loop over groups, and the one over rows that are left; `group`: a step for one."""
         nest = self.nest
-        left = _moved(self.loop.body, nest.row, _size(nest.row) + ROWS * self.groups)
+        left = moved(self.loop.body, {nest.row: _size(nest.row) + ROWS * self.groups})
         return (
             self._ends(0, first=True),
             Loop(self.group, self.groups, group or (self._together(), self._changing())),
@@ -154,15 +153,3 @@ class _Groups:
 
 def _size(v: Var) -> Size:
     return var(v.name, v.lo, v.hi)
-
-
-def _moved(steps: Sequence[Step], index: Var, to: Size) -> tuple[Step, ...]:
-    """Launches and loops with another index."""
-    found: list[Step] = []
-    for s in steps:
-        if isinstance(s, Launch):
-            found.append(replace(s, sizes=tuple(substitute(n, {index: to}) for n in s.sizes)))
-        else:
-            assert isinstance(s, Loop)
-            found.append(replace(s, body=_moved(s.body, index, to)))
-    return tuple(found)

@@ -387,7 +387,8 @@ class StepsPrinter:
                 with w.block(f"if (k == {k})"):
                     self._launch(launch, "_rows", [f"from * {each}", f"to * {each}"])
         sizes = f"{{0, 0, {step.lag}, {step.below}, 0}}, {self.size(step.trips)}"
-        call = f"nj_sweep(api, paces, {sizes}, {self.size(step.bytes)}, run)"
+        is_round = "true" if step.is_round else "false"
+        call = f"nj_sweep(api, paces, {sizes}, {self.size(step.bytes)}, {is_round}, run)"
         w.line(f"if ({call}) return NPJIT_INTERRUPTED;")
 
     def _row_pass(self, step: RowPass) -> None:
@@ -427,14 +428,23 @@ class StepsPrinter:
         loops = [
             f"for (i64 j{i} = 0; j{i} < {self.size(n)}; ++j{i})" for i, n in enumerate(step.batch)
         ]
-        sizes = [self.size(s) for s in (step.m, step.n, step.k)]
-        given = [self._matrix(m, memory) for m in (step.a, step.b, step.c)]
-        call = f"nj_matmul<{kind}>({', '.join(['api', *sizes, *given])});"
+        m, n, k = (self.size(s) for s in (step.m, step.n, step.k))
+        a, b, c = (self._matrix(x, memory) for x in (step.a, step.b, step.c))
+        given = [", ".join(x) for x in (a, b, c)]
         if is_small_product(step):
             call = small_product(kind, step, *given)
+        elif 1 not in (step.m, step.n) or step.a.place == step.c.place:
+            call = f"nj_matmul<{kind}>({', '.join(['api', m, n, k, *given])});"
+        elif step.n == 1:
+            vectors = f"{b[0]}, {b[1]}, {c[0]}, {c[1]}"
+            call = f"nj_times_vector<{kind}>(api, {m}, {k}, {given[0]}, {vectors});"
+        else:
+            vectors = f"{a[0]}, {a[2]}, {c[0]}, {c[2]}"
+            turned = f"{b[0]}, {b[2]}, {b[1]}"
+            call = f"nj_times_vector<{kind}>(api, {n}, {k}, {turned}, {vectors});"
         self.writer.line(" ".join([*loops, call]))
 
-    def _matrix(self, matrix: Matrix, kind: str) -> str:
+    def _matrix(self, matrix: Matrix, kind: str) -> tuple[str, str, str]:
         """Pointer to the first element of this batch's matrix, and its strides."""
         parts = [f"({kind}*)({self._pointer(matrix.place, 'char')})"]
         if matrix.offset != 0:
@@ -442,8 +452,7 @@ class StepsPrinter:
         for i, stride in enumerate(matrix.batch):
             if stride != 0:
                 parts.append(f"({self.size(stride)}) * j{i}")
-        strides = [self.size(s) for s in (matrix.row, matrix.column)]
-        return ", ".join([" + ".join(parts), *strides])
+        return " + ".join(parts), self.size(matrix.row), self.size(matrix.column)
 
 
 def _locals_in(step: Step) -> list[int]:

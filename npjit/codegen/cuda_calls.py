@@ -20,7 +20,7 @@ from npjit.codegen.cuda_launch import Start, power, up
 from npjit.core.op import Gather, Kind, Op
 from npjit.core.weighing import Weighing
 from npjit.schedule.plan import Call as CallStep
-from npjit.schedule.plan import Plan, every_step
+from npjit.schedule.plan import Contract, Plan, every_step
 
 _BLOCK = 256
 _BLOCKS = 2**30
@@ -237,7 +237,7 @@ def _asking(routine: Routine, question: Question | None) -> Routine:
 
 
 def routines_text(plan: Plan) -> str:
-    """Mentions what the plan's calls may need, so that the module's prelude has it."""
+    """Mentions what the plan's calls and products may need, so that the module's prelude has it."""
     found: set[str] = set()
     for step in every_step(plan.steps):
         if isinstance(step, CallStep) and isinstance(step.params, Weighing):
@@ -250,4 +250,6 @@ def routines_text(plan: Plan) -> str:
                 found |= {"nj_scan_rows", f"nj_running_{step.op.reduction.style}"}
             elif step.op.kind is Kind.SCATTER:
                 found |= _SCATTERS
+        elif isinstance(step, Contract) and step.factors.itemsize == 2:
+            found.add("nj_copy_rows")
     return "".join(f"// {name}\n" for name in sorted(found))

@@ -41,6 +41,7 @@ _HEADERS: tuple[tuple[str, frozenset[str]], ...] = (
     ("cuda_attention.h", frozenset()),
     ("cuda_attention_gradient.h", frozenset()),
     ("cuda_scatter.h", frozenset()),
+    ("cuda_copy.h", frozenset()),
 )
 # behind this header stand the functions of _MATH
 _BEFORE_MATH = "types.h"

@@ -78,6 +78,13 @@ def minus(a: Interval, b: Interval) -> Interval:
     return plus(a, (None if b[1] is None else -b[1], None if b[0] is None else -b[0]))
 
 
+def magnitude(a: Interval) -> Interval:
+    """Absolute values."""
+    ends = [None if e is None else abs(e) for e in a]
+    sign = _sign(a)
+    return (least(ends, all) if sign else 0), most(ends, all)
+
+
 def greater(a: Interval, b: Interval) -> Interval:
     """The greater one of two."""
     return most([a[0], b[0]], any), most([a[1], b[1]], all)

@@ -17,7 +17,14 @@ import numpy as np
 from npjit.core.graph import Weight
 from npjit.frontend.conversions import STAND_INS, convert
 from npjit.frontend.copies import copied, deep_copied
-from npjit.frontend.items import Generated, make_enumerate, make_range, make_zip
+from npjit.frontend.items import (
+    Generated,
+    Values,
+    make_enumerate,
+    make_range,
+    make_reversed,
+    make_zip,
+)
 from npjit.frontend.lists import is_stacked
 from npjit.frontend.objects import ClassProxy, SuperProxy, TracedObject, real_class
 from npjit.frontend.ordering import first_by, sorted_list
@@ -33,7 +40,7 @@ if TYPE_CHECKING:
 # neither have effects nor read anything but their arguments
 _PURE_NAMES = """
 abs ascii bin bytearray bytes chr dict divmod enumerate format frozenset getattr
-hasattr hash hex iter list next object oct ord pow repr reversed set slice str
+hasattr hash hex iter list next object oct ord pow repr set slice str
 tuple zip property staticmethod classmethod NotImplemented Ellipsis True False None
 __build_class__ __debug__
 """
@@ -84,6 +91,10 @@ def _range(outside: Outside, *args: Any) -> Any:
     return make_range(outside.capture.block, *args)
 
 
+def _reversed(outside: Outside, values: Any) -> Any:
+    return make_reversed(outside.capture.block, values)
+
+
 def _zip(outside: Outside, *args: Any, **kwargs: Any) -> Any:
     return make_zip(outside.capture.block, *args, **kwargs)
 
@@ -125,11 +136,11 @@ def _better(outside: Outside, is_better: Any, best: Any, item: Any) -> Any:
     return outside.control.choose(condition, lambda: item, lambda: best)
 
 
-def _lazily(values: Any) -> Generated | None:
+def _lazily(values: Any) -> Values | None:
     """Values that are many, as what a loop is staged over."""
     if is_stacked(values) or (is_array(values) and values.ndim):
-        return Generated(values, lambda item: item, lambda item: True)
-    return values if type(values) is Generated else None
+        return Values(values)
+    return values.take() if type(values) is Generated else None
 
 
 def _kind_of_number(value: Any) -> Any:
@@ -265,6 +276,7 @@ _REPLACED: dict[str, Callable[..., Any]] = {
     "len": _len,
     "enumerate": _enumerate,
     "range": _range,
+    "reversed": _reversed,
     "zip": _zip,
     "min": _min,
     "max": _max,

@@ -7,6 +7,7 @@ with many becomes a LOOP node, one with a traced condition a WHILE.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,12 +16,12 @@ from npjit.core.size import mod
 from npjit.frontend.carries import Permuted
 from npjit.frontend.decisions import Decisions
 from npjit.frontend.effects import Watch
-from npjit.frontend.items import Generated, Items, items_of
-from npjit.frontend.lists import GrowingList, is_stacked
+from npjit.frontend.items import Generated, Items, Values, items_of, lists_in
+from npjit.frontend.lists import CHANGING, GrowingList, is_stacked
 from npjit.frontend.loops import Stager
 from npjit.frontend.ordering import order_of
 from npjit.frontend.resized import Resizing, Written
-from npjit.frontend.values import NotStaged, is_number, truth_of
+from npjit.frontend.values import NotStaged, is_number, same, truth_of
 from npjit.ops.errors import NotCaptured
 from npjit.ops.readings import TwoReadings
 from npjit.ops.symint import SymInt, wrap
@@ -35,6 +36,8 @@ RESIZED = 16
 LONGEST = 256
 # a trip behind a traced way out is a branch inside the one before: so many at most
 NESTED = 8
+# iterators that run code of the user's for each item
+_LAZY = (types.GeneratorType, map, filter, Values)
 
 
 class Control(Decisions):
@@ -53,6 +56,8 @@ class Control(Decisions):
     ) -> list[Any]:
         """[element(item) for item in iterable if test(item)]"""
         made = GrowingList(self.block, [])
+        if type(iterable) is Generated:
+            iterable = iterable.take()
         if not self._is_long(iterable) and test is None:
             return [element(item) for item in iterable]
 
@@ -78,11 +83,14 @@ class Control(Decisions):
         self,
         iterable: Any,
         element: Callable[[Any], Any],
-        test: Callable[[Any], Any] = lambda item: True,
+        test: Callable[[Any], Any] | None = None,
     ) -> Any:
-        """The argument of f(element(item) for item in iterable if test(item))."""
-        made = Generated(iterable, element, test)
-        return made if self._is_long(iterable) else iter(made)
+        """(element(item) for item in iterable if test(item))"""
+        values = Values(iterable, element, test)
+        if type(iterable) is Generated:
+            values = iterable.take().then(element, test)
+        made = Generated(values)
+        return made if self._is_long(values.iterable) else iter(made)
 
     def _is_long(self, iterable: Any) -> bool:
         """Whether Python should not go through an iterable item by item."""
@@ -90,25 +98,24 @@ class Control(Decisions):
             return False
         return items_of(self.block, iterable) is not None
 
-    def total(self, values: Generated, start: Any) -> Any:
+    def total(self, values: Values, start: Any) -> Any:
         """sum(values, start)"""
 
         def body(item: Any, total: Any) -> tuple[Any]:
-            more = self.choose(
-                values.test(item), lambda: total + values.element(item), lambda: total
-            )
+            wanted = values.test is None or values.test(item)
+            more = self.choose(wanted, lambda: total + values.element(item), lambda: total)
             return (more,)
 
         (made,) = self.for_loop(values.iterable, body, (start,), ("total",), ())
         return made
 
-    def found(self, values: Generated, wanted: bool) -> Any:
+    def found(self, values: Values, wanted: bool) -> Any:
         """Whether some value is true (`wanted`), or some is false."""
 
         def body(item: Any, found: Any) -> tuple[Any]:
             value = values.element(item)
             value = value if wanted else self.not_(value)
-            hit = self.and_(values.test(item), lambda: value)
+            hit = value if values.test is None else self.and_(values.test(item), lambda: value)
             return (self.choose(hit, lambda: True, lambda: found),)
 
         (made,) = self.for_loop(values.iterable, body, (False,), ("found",), (0,))
@@ -118,8 +125,10 @@ class Control(Decisions):
         """0, 1, ..., count - 1"""
         return Items(count, lambda k: k, self.block)
 
-    def extreme(self, values: Generated, better: Callable[[Any, Any], Any]) -> Any:
+    def extreme(self, values: Values, better: Callable[[Any, Any], Any]) -> Any:
         """The best of some values."""
+        if values.test is not None:
+            values = Values(self.listed(values.iterable, values.element, values.test))
         items = items_of(self.block, values.iterable)
         assert items is not None
         some = wrap(self.block, items.trips) > 0
@@ -127,18 +136,17 @@ class Control(Decisions):
 
         def body(item: Any, best: Any) -> tuple[Any]:
             new = values.element(item)
-            return (self.choose(values.test(item), lambda: better(best, new), lambda: best),)
+            return (better(best, new),)
 
         (made,) = self.for_loop(items.rest(), body, (values.element(items.get(0)),), ("best",), ())
         return made
 
     def list_of(self, cls: Any, values: Any) -> Any:
         """list(values), where the name `list` stands for `cls`"""
-        if cls is not list or not (type(values) is Generated or is_stacked(values)):
-            return cls(values)
-        if type(values) is Generated:
+        if cls is list and type(values) is Generated:
+            values = values.take()
             return self.listed(values.iterable, values.element, values.test)
-        return values.copy()
+        return values.copy() if cls is list and is_stacked(values) else cls(values)
 
     def order(self, items: Any, key: Any, reverse: Any) -> Any:
         """The positions of a list's items in their order; None where Python can sort."""
@@ -169,9 +177,11 @@ class Control(Decisions):
     ) -> Any:
         """for item in iterable: state = body(item, *state), until a stop flag is set"""
         del names
+        if type(iterable) is Generated:
+            iterable = iterable.take()
         items = items_of(self.block, iterable)
         if items is None:
-            return self._unrolled(_known(list(iterable)), body, state, stops)
+            return self._pulled(iterable, body, state, stops)
         try:
             certain = self.block.sizes.decide_le(1, items.trips)
             if not certain:
@@ -181,7 +191,11 @@ class Control(Decisions):
         trips = items.trips if isinstance(items.trips, int) else UNROLLED
         if trips <= SHORT and self.unrolled * trips <= UNROLLED:
             return self._unrolled(_each(items, trips), body, state, stops)
-        return self._staged_for(items, body, state, stops, certain)
+        before = [(x, x.first, x.length) for x in lists_in(iterable)]
+        state = self._staged_for(items, body, state, stops, certain)
+        if not all(same(x.first, first) and same(x.length, count) for x, first, count in before):
+            raise NotCaptured(CHANGING, where_called())
+        return state
 
     def _staged_for(
         self, items: Items, body: Callable[..., Any], state: Any, stops: Any, certain: bool
@@ -269,6 +283,27 @@ class Control(Decisions):
         if odd:
             state = body(items.get(items.last()), *state)
         return state
+
+    def _pulled(self, iterable: Any, body: Callable[..., Any], state: Any, stops: Any) -> Any:
+        """A loop over what Python goes through: an item is asked for when its trip has come."""
+        iterator = iter(iterable)
+        while True:
+            if any(self._is_traced(state[k]) for k in stops):
+                if isinstance(iterable, _LAZY):
+                    raise NotCaptured("a traced way out of a loop over an iterator", where_called())
+                rest = list(iterator)
+                count = len(rest) and _count(iterable)
+                state = self._one_by_one(_known(rest), body, state, stops)
+                if count != (len(rest) and _count(iterable)):
+                    raise NotCaptured(CHANGING, where_called())
+                return state
+            if any(state[k] for k in stops):
+                return state
+            try:
+                item = next(iterator)
+            except StopIteration:
+                return state
+            state = body(item, *state)
 
     def _unrolled(
         self, items: Sequence[Callable[[], Any]], body: Callable[..., Any], state: Any, stops: Any
@@ -378,6 +413,11 @@ class Control(Decisions):
 def _known(items: Sequence[Any]) -> list[Callable[[], Any]]:
     """Items that are there already, as `_unrolled` takes them."""
     return [lambda item=item: item for item in items]
+
+
+def _count(iterable: Any) -> int:
+    """How many items a list has; 0 for what does not change in a loop."""
+    return len(iterable) if isinstance(iterable, list) else 0
 
 
 def _each(items: Items, trips: int) -> list[Callable[[], Any]]:

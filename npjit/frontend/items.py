@@ -90,15 +90,72 @@ class TracedZip:
 
 
 @dataclass(frozen=True)
-class Generated:
-    """A generator expression over something that a loop can be staged over."""
+class Values:
+    """element(item) for item in iterable if test(item); without a test all of them."""
 
     iterable: Any
-    element: Callable[[Any], Any]
-    test: Callable[[Any], Any]
+    element: Callable[[Any], Any] = lambda item: item
+    test: Callable[[Any], Any] | None = None
+
+    def then(self, element: Callable[[Any], Any], test: Callable[[Any], Any] | None) -> Values:
+        """element(value) for value in self if test(value)"""
+        if self.test is not None and test is not None:
+            return Values(self, element, test)
+
+        def both(item: Any) -> Any:
+            return element(self.element(item))
+
+        def tested(item: Any) -> Any:
+            assert test is not None
+            return test(self.element(item))
+
+        return Values(self.iterable, both, self.test if test is None else tested)
 
     def __iter__(self) -> Iterator[Any]:
-        return (self.element(item) for item in self.iterable if self.test(item))
+        wanted = (v for v in self.iterable if self.test is None or self.test(v))
+        return (self.element(item) for item in wanted)
+
+
+class Generated:
+    """An iterator over values that a loop can be staged over: like any, it is used up once."""
+
+    def __init__(self, values: Values) -> None:
+        self._values: Values | None = values
+
+    def take(self) -> Values:
+        """The values, for the one who uses them."""
+        if self._values is None:
+            raise NotCaptured("an iterator is used twice")
+        values, self._values = self._values, None
+        return values
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.take())
+
+    def __next__(self) -> Any:
+        raise NotCaptured("one item of an iterator is asked for")
+
+
+def _taken(values: Any) -> Any:
+    """What an iterator goes over, for the one who uses it."""
+    return values.take() if type(values) is Generated else values
+
+
+def make_reversed(block: Block, values: Any) -> Any:
+    """reversed() of traced code."""
+    if type(values) is TracedRange:
+        step = values.step
+        last = values.start + (wrap(block, values.trips) - 1) * step
+        return make_range(block, last, values.start - (1 if step > 0 else -1), -step)
+    if type(values) is range:
+        return values[::-1]
+    if type(values) is Tracer and values.ndim:
+        return Generated(Values(values[::-1]))
+    if is_stacked(values):
+        last = wrap(block, values.extent - 1)
+        # an item is looked at in its trip: the list may change before
+        return Generated(Values(Items(values.extent, lambda k: values[last - k], block)))
+    return reversed(values)
 
 
 def make_range(block: Block, *args: Any) -> Any:
@@ -121,6 +178,7 @@ def _end(block: Block, value: Any) -> Any:
 
 def make_zip(block: Block, *args: Any, strict: Any = False) -> Any:
     """zip() of traced code."""
+    args = tuple(map(_taken, args))
     if not any(_is_lazy(a) for a in args):
         return zip(*args, strict=strict)
     parts = [items_of(block, a) for a in args]
@@ -143,10 +201,12 @@ def _require_equal(block: Block, lengths: Sequence[Size]) -> None:
 
 def make_enumerate(block: Block, iterable: Any, start: Any = 0) -> Any:
     """enumerate() of traced code."""
+    iterable = _taken(iterable)
     if not _is_lazy(iterable):
         return enumerate(iterable, start)
     inner = items_of(block, iterable)
-    assert inner is not None
+    if inner is None:
+        return enumerate(iterable, start)
     counter = Items(inner.trips, lambda k: k + start, block)
     return TracedZip(block, [counter, inner], [_Count(start), iterable])
 
@@ -204,15 +264,29 @@ def _grid(block: Block, axes: Sequence[Items]) -> Items:
 def _is_lazy(value: Any) -> bool:
     if is_stacked(value) or type(value) is Selected:
         return True
-    return type(value) in (TracedRange, TracedZip, Items) or (
+    return type(value) in (TracedRange, TracedZip, Items, Values) or (
         type(value) is Tracer and value.ndim > 0
     )
+
+
+def lists_in(iterable: Any) -> list[Any]:
+    """The lists held as rows that a loop goes over."""
+    if is_stacked(iterable):
+        return [iterable]
+    if type(iterable) is Values:
+        return lists_in(iterable.iterable)
+    if type(iterable) is TracedZip:
+        return [x for part in iterable.raw for x in lists_in(part)]
+    return []
 
 
 def items_of(block: Block, iterable: Any) -> Items | None:
     """The items of something that a loop can be staged over; None for any other iterable."""
     if type(iterable) is Items:
         return iterable
+    if type(iterable) is Values and iterable.test is None:
+        inner = items_of(block, iterable.iterable)
+        return inner and Items(inner.trips, lambda k: iterable.element(inner.get(k)), block)
     if type(iterable) is Selected:
         iterable = iterable.packed()
     if type(iterable) is range:

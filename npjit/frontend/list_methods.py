@@ -135,6 +135,7 @@ class ListMethods(ListOfRows):
         if order is None:
             super().sort(key=key, reverse=reverse)
         else:
+            self._stack_as_it_is()
             self._store([r[order] for r in self.shown()])
 
     def _store(self, parts: list[Any]) -> None:

@@ -38,6 +38,7 @@ from npjit.ops.tracer import Tracer, as_node
 MOST_ITEMS = 64
 # rows that are added when a list grows where it is known to be full
 MORE = 8
+CHANGING = "a list changes while a loop goes over it"
 
 
 class GrowingList(ListMethods):
@@ -275,9 +276,18 @@ class GrowingList(ListMethods):
         self._stack_as_it_is()
         self._put(self.first + self._position(key), value, own=True)
 
+    def _one_by_one(self) -> Iterator[Any]:
+        """The items of a plain list, as it is when each is asked for."""
+        position = 0
+        while position < super().__len__():
+            yield super().__getitem__(position)
+            position += 1
+            if self.rows is not None:
+                raise NotCaptured(CHANGING)
+
     def __iter__(self) -> Iterator[Any]:
         if self.rows is None:
-            return super().__iter__()
+            return self._one_by_one()
         if len(self) > MOST_ITEMS:
             raise NotCaptured(f"a list of {len(self)} computed items is taken apart")
         return iter([self.read(k) for k in range(len(self))])

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from npjit.frontend.items import Generated, items_of
+from npjit.frontend.items import Generated, Values, items_of
 from npjit.frontend.lists import GrowingList, is_stacked
 from npjit.frontend.rows import item_of
 from npjit.frontend.values import NotStaged, is_array
@@ -57,8 +57,7 @@ def first_by(control: Any, values: Any, key: Any, is_better: Any) -> Any:
     def better(best: Any, new: Any) -> Any:
         return control.choose(is_better(best[1], new[1]), lambda: new, lambda: best)
 
-    if type(values) is not Generated:
-        values = Generated(values, lambda item: item, lambda item: True)
+    values = values.take() if type(values) is Generated else Values(values)
     if items_of(control.block, values.iterable) is None:
         return functools.reduce(better, [(v, key(v)) for v in values])[0]
 
@@ -66,7 +65,7 @@ def first_by(control: Any, values: Any, key: Any, is_better: Any) -> Any:
         value = values.element(item)
         return value, key(value)
 
-    return control.extreme(Generated(values.iterable, pair, values.test), better)[0]
+    return control.extreme(Values(values.iterable, pair, values.test), better)[0]
 
 
 def _listed(control: Any, values: Any, element: Any) -> GrowingList:
@@ -86,7 +85,9 @@ def _as_list(control: Any, values: Any) -> GrowingList:
     if is_stacked(values):
         return values.copy()  # type: ignore[no-any-return]
     if type(values) is Generated:
-        return _listed(control, values, lambda item: item)
+        values = values.take()
+        found = control.listed(values.iterable, values.element, values.test)
+        return found if type(found) is GrowingList else GrowingList(control.block, found)
     if not is_array(values) or not values.ndim:
         return _listed(control, values, lambda item: item)
     made = GrowingList(control.block, [])

@@ -20,9 +20,19 @@ import copy
 import functools
 import itertools
 import types
-from typing import Any
 
 from npjit.frontend.boxed import box_nonlocals
+from npjit.frontend.expressions import (
+    Expressions,
+    arguments,
+    at,
+    call,
+    growing,
+    is_named,
+    load,
+    looked_up,
+    thunk,
+)
 from npjit.frontend.extended import extend_lists
 from npjit.frontend.jumps import CONTROL, RESULT, Unstageable, structure
 from npjit.frontend.liveness import (
@@ -60,7 +70,7 @@ def staged_code(code: types.CodeType) -> types.CodeType | None:
         if isinstance(node, ast.FunctionDef):
             _rewrite_function(node)
         else:
-            node.body = Expressions().visit(node.body)
+            node.body = Expressions(_rewrite_function).visit(node.body)
     except Unstageable:
         return None
     made = compile_function(ast.fix_missing_locations(node), code)
@@ -92,7 +102,7 @@ def _has_control(tree: ast.AST) -> bool:
         or (isinstance(n, ast.UnaryOp) and isinstance(n.op, ast.Not))
         or (isinstance(n, ast.Compare) and len(n.ops) > 1)
         or (isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.In | ast.NotIn))
-        or (isinstance(n, ast.expr) and _is_named(n, "list"))
+        or (isinstance(n, ast.expr) and is_named(n, "list"))
         for n in ast.walk(tree)
     )
 
@@ -142,7 +152,7 @@ def _undefined(names: Names, given: Names, body: list[ast.stmt]) -> list[ast.stm
     made = []
     for name in sorted((names & bound(body)) - given):
         value = ast.Attribute(ast.Name(CONTROL, ast.Load()), "undefined", ast.Load())
-        made.append(_at(ast.Assign([ast.Name(name, ast.Store())], value), body[0]))
+        made.append(at(ast.Assign([ast.Name(name, ast.Store())], value), body[0]))
     return made
 
 
@@ -153,7 +163,7 @@ class _Stager:
         self.always = always
         self.appended = appended
         self.numbers = itertools.count(1)
-        self.expressions = Expressions()
+        self.expressions = Expressions(_rewrite_function)
 
     def block(self, body: list[ast.stmt], out: Names) -> tuple[list[ast.stmt], Names]:
         """The staged statements, and the names that their control flow takes and gives."""
@@ -181,18 +191,18 @@ class _Stager:
             return [s], NONE
         if isinstance(s, ast.Assert):
             message = s.msg if s.msg is not None else ast.Constant(None)
-            call = _call("assert_", [self._visit(s.test), _thunk(self._visit(message))])
-            return [_at(ast.Expr(call), s)], NONE
+            made = call("assert_", [self._visit(s.test), thunk(self._visit(message))])
+            return [at(ast.Expr(made), s)], NONE
         if isinstance(s, ast.Raise):
             if s.exc is None or s.cause is not None:
                 return [self.expressions.visit(s)], NONE
-            return [_at(ast.Expr(_call("raise_", [_thunk(self._visit(s.exc))])), s)], NONE
+            return [at(ast.Expr(call("raise_", [thunk(self._visit(s.exc))])), s)], NONE
         if isinstance(s, ast.Delete) and all(isinstance(t, ast.Name) for t in s.targets):
             return _undefined(bound([s]), NONE, [s]), NONE
         if isinstance(s, ast.Assign) and bound([s]) & self.appended:
-            s.value = _growing(s.value)
+            s.value = growing(s.value)
         if isinstance(s, ast.Assign):
-            s.value = _looked_up(s.value)
+            s.value = looked_up(s.value)
         return [self.expressions.visit(s)], NONE
 
     def _visit(self, e: ast.expr) -> ast.expr:
@@ -204,7 +214,7 @@ class _Stager:
         if isinstance(e, ast.BoolOp):
             for k, value in enumerate(e.values):
                 if isinstance(value, ast.Name):
-                    e.values[k] = _at(_call("truth", [value]), value)
+                    e.values[k] = at(call("truth", [value]), value)
         return self._visit(e)
 
     def _compound(self, s: ast.stmt, after: Names) -> tuple[list[ast.stmt], Names]:
@@ -231,11 +241,11 @@ class _Stager:
         state = tuple(sorted(assigned & (after | head)))
         then = self._function(f"_nj_then_{number}", state, s.body, after, s)
         other = self._function(f"_nj_else_{number}", state, s.orelse, after, s)
-        call = _call(
+        made = call(
             "branch",
-            [self._tested(s.test), _load(then.name), _load(other.name), *_state(state)],
+            [self._tested(s.test), load(then.name), load(other.name), *_state(state)],
         )
-        return [then, other, _receive(state, call, s)], frozenset(state)
+        return [then, other, _receive(state, made, s)], frozenset(state)
 
     def _loop(self, s: ast.For | ast.While, after: Names) -> tuple[list[ast.stmt], Names]:
         number = next(self.numbers)
@@ -247,20 +257,20 @@ class _Stager:
         state = tuple(sorted(assigned & (head | after)))
         stopping = ast.Constant(tuple(state.index(f) for f in stops))
         if isinstance(s, ast.For):
-            take = _at(ast.Assign([s.target], _load("_nj_item")), s)
+            take = at(ast.Assign([s.target], load("_nj_item")), s)
             body = self._function(
                 f"_nj_body_{number}", state, [take, *s.body], head, s, ("_nj_item",)
             )
-            args = [self._visit(s.iter), _load(body.name), *_state(state), stopping]
+            args = [self._visit(s.iter), load(body.name), *_state(state), stopping]
             functions = [body]
-            call = _call("for_loop", args)
+            made = call("for_loop", args)
         else:
             test = self._test(f"_nj_test_{number}", state, s)
             body = self._function(f"_nj_body_{number}", state, s.body, head, s)
             functions = [test, body]
-            args = [_load(test.name), _load(body.name), *_state(state), stopping]
-            call = _call("while_loop", args)
-        return [*functions, _receive(state, call, s)], frozenset(state)
+            args = [load(test.name), load(body.name), *_state(state), stopping]
+            made = call("while_loop", args)
+        return [*functions, _receive(state, made, s)], frozenset(state)
 
     def _test(self, name: str, state: tuple[str, ...], s: ast.While) -> ast.FunctionDef:
         return _define(name, state, [ast.Return(self._tested(s.test))], s)
@@ -276,159 +286,23 @@ class _Stager:
     ) -> ast.FunctionDef:
         """def name(*extra, *state): body; return state"""
         made, inner = self.block(body, frozenset(state) | (out & bound(body)))
-        result = ast.Tuple([_load(n) for n in state], ast.Load())
+        result = ast.Tuple([load(n) for n in state], ast.Load())
         head = _undefined(inner, frozenset(state), body) if body else []
         return _define(name, (*extra, *state), [*head, *made, ast.Return(result)], where)
-
-
-def _looked_up(value: ast.expr) -> ast.expr:
-    """A name that is given another name is looked at by nobody else, and may be unbound."""
-    if isinstance(value, ast.Name):
-        return _at(_call("bound", [value]), value)
-    if isinstance(value, ast.Tuple | ast.List):
-        value.elts = [_looked_up(e) for e in value.elts]
-    return value
-
-
-class Expressions(ast.NodeTransformer):
-    """and, or, not, conditional expressions and chained comparisons as calls with thunks."""
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        self.generic_visit(node)
-        name = "and_" if isinstance(node.op, ast.And) else "or_"
-        made = node.values[-1]
-        for value in reversed(node.values[:-1]):
-            made = _at(_call(name, [value, _thunk(made)]), node)
-        return made
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        self.generic_visit(node)
-        if isinstance(node.op, ast.Not):
-            return _at(_call("not_", [node.operand]), node)
-        return node
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        self.generic_visit(node)
-        return _at(_call("choose", [node.test, _thunk(node.body), _thunk(node.orelse)]), node)
-
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        self.generic_visit(node)
-        if len(node.ops) == 1:
-            return _membership(node)
-        # a < b < c  ->  (lambda l, r: and_(l < r, lambda: r < c))(a, b), b evaluated once
-        left, right = _load("_nj_l"), _load("_nj_r")
-        first = ast.Compare(left, [node.ops[0]], [right])
-        rest: ast.expr = ast.Compare(right, node.ops[1:], node.comparators[1:])
-        rest = self.visit_Compare(rest) if len(node.ops) > 2 else rest  # type: ignore[assignment]
-        both = _call("and_", [first, _thunk(rest)])
-        pair = ast.Lambda(_arguments(("_nj_l", "_nj_r")), both)
-        return _at(ast.Call(pair, [node.left, node.comparators[0]], []), node)
-
-    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
-        self.generic_visit(node)
-        return _comprehended("listed", node)
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
-            node.args = [_comprehended("generated", node.args[0])]
-        if _is_named(node, "list") and len(node.args) == 1 and not node.keywords:
-            return _at(_call("list_of", [node.func, node.args[0]]), node)
-        return node
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        node.body = self.visit(node.body)
-        return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        _rewrite_function(node)
-        return node
-
-
-def _is_named(e: ast.expr, name: str) -> bool:
-    """Whether an expression calls this name."""
-    return isinstance(e, ast.Call) and isinstance(e.func, ast.Name) and e.func.id == name
-
-
-def _membership(node: ast.Compare) -> ast.expr:
-    """x in y, x not in y as calls; other comparisons as they are."""
-    (kind,), given = node.ops, [node.left, *node.comparators]
-    if not isinstance(kind, ast.In | ast.NotIn):
-        return node
-    found = _call("contains", given)
-    made: ast.expr = found if isinstance(kind, ast.In) else _call("not_", [found])
-    return _at(made, node)  # type: ignore[no-any-return]
-
-
-def _comprehended(name: str, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
-    """[f(i) for i in items] as a call with `items` and `lambda i: f(i)`; a condition is a third
-    argument. Others stay as they are."""
-    (first, *more) = node.generators
-    targets = first.target.elts if isinstance(first.target, ast.Tuple) else [first.target]
-    names = [t.id for t in targets if isinstance(t, ast.Name)]
-    if more or first.is_async or len(names) < len(targets) or len(first.ifs) > 1:
-        return node
-    parts = []
-    for part in (node.elt, *first.ifs):
-        of_item: ast.expr = ast.Lambda(_arguments(tuple(names)), part)
-        if isinstance(first.target, ast.Tuple):
-            item = ast.Starred(_load("_nj_item"), ast.Load())
-            of_item = ast.Lambda(_arguments(("_nj_item",)), ast.Call(of_item, [item], []))
-        parts.append(of_item)
-    made: ast.expr = _at(_call(name, [first.iter, *parts]), node)
-    return made
-
-
-def _growing(value: ast.expr) -> ast.expr:
-    """List displays, by themselves or in a tuple, as lists that may grow in a staged loop."""
-    if isinstance(value, ast.Tuple):
-        value.elts = [_growing(v) for v in value.elts]
-    if isinstance(value, ast.List) or (_is_named(value, "list") and not value.args):  # type: ignore[attr-defined]
-        return _at(_call("growing", [value]), value)
-    is_product = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult)
-    if is_product and isinstance(value.left, ast.List):  # type: ignore[attr-defined]
-        return _at(_call("repeated", [value.left, value.right]), value)  # type: ignore[attr-defined]
-    return value
-
-
-def _at(node: Any, where: ast.AST) -> Any:
-    return ast.fix_missing_locations(ast.copy_location(node, where))
-
-
-def _load(name: str) -> ast.Name:
-    return ast.Name(name, ast.Load())
-
-
-def _call(name: str, args: list[ast.expr]) -> ast.Call:
-    return ast.Call(ast.Attribute(_load(CONTROL), name, ast.Load()), args, [])
-
-
-def _thunk(body: ast.expr) -> ast.Lambda:
-    return ast.Lambda(_arguments(()), body)
-
-
-def _arguments(names: tuple[str, ...]) -> ast.arguments:
-    return ast.arguments(
-        posonlyargs=[],
-        args=[ast.arg(n) for n in names],
-        kwonlyargs=[],
-        kw_defaults=[],
-        defaults=[],
-    )
 
 
 def _define(
     name: str, parameters: tuple[str, ...], body: list[ast.stmt], where: ast.stmt
 ) -> ast.FunctionDef:
     made = ast.FunctionDef(
-        name=name, args=_arguments(parameters), body=body, decorator_list=[], type_params=[]
+        name=name, args=arguments(parameters), body=body, decorator_list=[], type_params=[]
     )
     return ast.fix_missing_locations(ast.copy_location(made, where))
 
 
 def _state(names: tuple[str, ...]) -> list[ast.expr]:
     """The state's values and its names, as two arguments."""
-    values = ast.Tuple([_load(n) for n in names], ast.Load())
+    values = ast.Tuple([load(n) for n in names], ast.Load())
     return [values, ast.Constant(names)]
 
 

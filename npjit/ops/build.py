@@ -260,11 +260,16 @@ def ufunc(
     return made
 
 
-_BITWISE = {"&": np.bitwise_and, "^": np.bitwise_xor, ">>": np.right_shift}
+_BITWISE = {
+    "&": np.bitwise_and,
+    "^": np.bitwise_xor,
+    ">>": np.right_shift,
+    "<<": np.left_shift,
+}
 
 
 def bits(block: Block, sign: str, a: Node, b: Node) -> Node:
-    """a & b, a ^ b or a >> b for ints of one dtype."""
+    """a & b, a ^ b, a >> b or a << b for ints of one dtype."""
     f = _BITWISE[sign]
     return ufunc(block, kinds.UFUNCS[f], f, [a, b])
 

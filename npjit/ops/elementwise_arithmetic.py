@@ -133,6 +133,7 @@ elementwise(
     complex_c="nj_absolute({0})",
     square="{0r} * {0r} + {0i} * {0i}",
     vjp=_absolute_vjp,
+    range=interval.magnitude,
 )
 elementwise(np.fabs, "nj_fabs({0})", vjp=_absolute_vjp)
 elementwise(np.sign, "nj_sign({0})", complex_c="nj_sign({0})", flat=True)

@@ -139,14 +139,15 @@ class SymInt:
 
 
 def wrap(block: Block, size: Size) -> Any:
-    """A size as the user sees it: a plain int when it is one, or when it grows beyond what stays
-    symbolic.
+    """A size as the user sees it: a plain int when it is one. One that grows beyond what stays
+    symbolic is made one too, or a traced number where it changes from trip to trip.
     """
     if isinstance(size, int):
         return size
-    if sizes.is_unwieldy(size):
-        return block.sizes.specialise(size)
-    return SymInt(block, size)
+    made = SymInt(block, size)
+    if not sizes.is_unwieldy(size):
+        return made
+    return block.sizes.specialise(size) if made.is_given else weak_tracer(made)
 
 
 def weak_tracer(value: SymInt) -> Any:

@@ -23,10 +23,7 @@ from npjit.schedule.group import Group, Labels, Reduced, Root, depends
 from npjit.schedule.index import labels_of, plain, rename
 from npjit.schedule.steps import StepWalk
 from npjit.schedule.walk import StridesOf, Uses, Walk, show
-from npjit.schedule.work import work_of
-
-# the most repeated work, in additions per element, before storing a value is thought cheaper
-REPEAT_LIMIT = 12
+from npjit.schedule.work import REPEAT_LIMIT, work_of
 
 _FREE = (Kind.VIEW, Kind.RESHAPE, Kind.PAD, Kind.CELL, Kind.CONST, Kind.SIZE, Kind.IOTA, Kind.INPUT)
 _SHARED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.GATHER, Kind.CELL)

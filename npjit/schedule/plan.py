@@ -184,13 +184,15 @@ class Pace:
 @dataclass(frozen=True)
 class Sweep:
     """The launches, some rows of each in turn, `trips` times with `index` = 0, 1, ...; from trip to
-    trip they are `lag` and `below` more rows apart. `bytes` are those of a row of all arrays."""
+    trip they are `lag` and `below` more rows apart. `bytes` are those of a row of all arrays;
+    `is_round`: the last row's neighbour is the first one."""
 
     launches: tuple[Launch, ...]
     paces: tuple[Pace, ...]
     lag: int
     below: int
     bytes: Size
+    is_round: bool = False
     index: Var | None = None
     trips: Size = 1
 
@@ -346,7 +348,8 @@ def _show(step: Step) -> str:
         return f"for {step.index.name} < {text(step.trips)}{stops}"
     if isinstance(step, Sweep):
         lags = ", ".join(f"{p.lag} {p.below}" for p in step.paces)
-        return f"sweep {text(step.trips)} trips, {lags}, each {step.lag} {step.below}"
+        around = ", round" if step.is_round else ""
+        return f"sweep {text(step.trips)} trips, {lags}, each {step.lag} {step.below}{around}"
     if isinstance(step, RowPass):
         products = "; ".join(str(m) for m in step.members if isinstance(m, VectorProduct))
         return f"pass {text(step.rows)} rows, {products}"

@@ -36,6 +36,8 @@ from npjit.schedule.plan import (
 
 # no more steps than these are looked through
 _MOST = 16
+# a matrix of fewer elements is at hand anyway
+_FEWEST = 1024
 _TYPES = ("f4", "f8")
 
 
@@ -218,6 +220,9 @@ def _product(step: Contract) -> VectorProduct | None:
         a, b, c = _array(step, step.b, step.n, step.k, turned=True), step.a, step.c
         extent, x, y = step.n, b.column, c.column
     else:
+        return None
+    elements = extent * step.k
+    if isinstance(elements, int) and elements < _FEWEST:
         return None
     vector = Strided(b.place, step.dtype, (step.k,), b.offset, (x,))
     result = Strided(c.place, step.dtype, (extent,), c.offset, (y,))

@@ -13,7 +13,9 @@ trip (`below`, `above`); they are done when all threads are through. `tests/test
 orders that this allows.
 
 Which rows an access touches must be known: of each array that the launches write, the leading axis
-of every launch runs through the rows one by one.
+of every launch runs through the rows one by one. Where an access of the last rows is one of the
+first ones (`np.roll`), the rows are a ring: threads, or the one, then leave out rows at both of its
+ends as well.
 """
 
 from __future__ import annotations
@@ -181,7 +183,8 @@ def _sweep(run: Sequence[_Launched], known: Assumptions) -> Sweep | None:
         for later in found
     ]
     back = [[_most(early, later) for early in found] for later in found]
-    if not _is_one(ahead):
+    is_round = any(p.is_round for p in found)
+    if not _is_one(ahead) or (is_round and not _are_rings(found, known)):
         return None
     lag, below = _grown(ahead), _grown(back)
     paces = tuple(
@@ -193,18 +196,27 @@ def _sweep(run: Sequence[_Launched], known: Assumptions) -> Sweep | None:
         _per_trip(ahead, lag),
         _per_trip(back, below),
         _bytes(run, pitches),
+        is_round,
     )
+
+
+def _are_rings(parts: Sequence[_Part], known: Assumptions) -> bool:
+    """Whether all launches go through the same rows, from the first one on."""
+    rows = parts[0].rows
+    return all(p.first == 0 and known.eq(p.rows, rows) is True for p in parts)
 
 
 @dataclass(frozen=True)
 class _Part:
     """A launch in rows: its first one, their number, the items of each, and the least and greatest
-    row that it reads or writes of each array, from its own row."""
+    row that it reads or writes of each array, from its own row; `is_round`: or of what comes so
+    many rows in front of the first one, or behind the last one."""
 
     first: int
     rows: Size
     each: Size
     reach: dict[Place, list[tuple[bool, int, int]]]
+    is_round: bool
 
 
 def _pitches(run: Sequence[_Launched], shared: set[Place]) -> dict[Place, Size] | None:
@@ -248,6 +260,7 @@ def _part(
         if known.eq(rows * pitch, r.extents[r.lead]) is not True:
             return None
     reach: dict[Place, list[tuple[bool, int, int]]] = {}
+    is_round = False
     for t in touches:
         low = high = t.offset
         for axis, stride in t.strides.items():
@@ -258,18 +271,25 @@ def _part(
                 low, high = low + stride * start, high + stride * (end - 1)
         if is_flat:
             high = high + each - 1
-        ends = _first_row(low, pitches[t.place], known), _last_row(high, pitches[t.place], known)
-        if ends[0] is None or ends[1] is None:
+        own = pitches[t.place]
+        around = rows * own
+        for moved in (0, around, -around):
+            first_row = _first_row(low + moved, own, known)
+            last_row = _last_row(high + moved, own, known)
+            if first_row is not None and last_row is not None:
+                break
+        else:
             return None
-        reach.setdefault(t.place, []).append((t.writes, ends[0], ends[1]))
+        is_round |= moved != 0
+        reach.setdefault(t.place, []).append((t.writes, first_row, last_row))
     first = min(low for found in reach.values() for writes, low, _ in found if writes)
     if first < 0:
         return None
-    moved = {
+    by_first = {
         place: [(writes, low - first, high - first) for writes, low, high in found]
         for place, found in reach.items()
     }
-    return _Part(first, rows, each, moved)
+    return _Part(first, rows, each, by_first, is_round)
 
 
 def _first_row(low: Size, pitch: Size, known: Assumptions) -> int | None:

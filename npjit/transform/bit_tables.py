@@ -3,8 +3,8 @@
 In: a graph. Out: the same values, where a LOOP of a few trips inside a longer one, whose trips only
 shift numbers, take bits of them and combine those by exclusive or, is one look-up in a table of 256
 numbers. Such a trip is linear: what each bit of a number adds to a result does not depend on other
-bits. Bits from the ninth on must only move; what the first eight add up to is tabulated in front of
-the longer loop, by the trips themselves on 0, 1, ..., 255:
+bits. All bits but eight must only move; what these eight add up to is tabulated in front of the
+longer loop, by the trips themselves on 0, 1, ..., 255:
 
     loop over bytes b:                                  table = trips(iota(256), 0)
         loop 8 times:                                   loop over bytes b:
@@ -19,6 +19,7 @@ from functools import reduce
 
 import numpy as np
 
+from npjit.core import interval
 from npjit.core.control import Loop
 from npjit.core.graph import Block, Graph, Node, TensorType, Weight, rebuild
 from npjit.core.op import CONTROL, Gather, Kind
@@ -39,12 +40,22 @@ Bits = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Moved:
-    """A result: the exclusive or of inputs moved right, of what the table has for the exclusive or
-    of others, and of `constant`."""
+class Move:
+    """Bits of an input that move right, or left where `by` is negative; a mask of -1 is all."""
 
-    moved: tuple[tuple[int, int], ...]
+    input: int
+    by: int
+    mask: int
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A result: the exclusive or of moved inputs, of what the table has for eight bits, from bit
+    `at` on, of the exclusive or of others, and of `constant`."""
+
+    moved: tuple[Move, ...]
     looked_up: tuple[int, ...]
+    at: int
     constant: int
 
 
@@ -121,21 +132,34 @@ def _looking_up(
 
 
 def _result(block: Block, result: Moved, given: list[Node], table: Node | None) -> Node:
-    parts = [_shifted(block, given[v], by) for v, by in result.moved]
+    parts = [_move(block, m, given[m.input]) for m in result.moved]
     if table is None:
         parts.append(build.constant(block, result.constant, _INT))
     else:
-        index = reduce(
-            lambda a, b: build.bits(block, "^", a, b), [given[v] for v in result.looked_up]
-        )
-        index = build.bits(block, "&", index, build.constant(block, _TABLE - 1, _INT))
+        index = _joined(block, [given[v] for v in result.looked_up])
+        index = _by_bits(block, ">>", index, result.at) if result.at else index
+        index = _by_bits(block, "&", index, _TABLE - 1)
         type_ = TensorType((), _INT, Weight.SCALAR)
         parts.append(block.add(kinds.GATHER, (table, index), Gather((0,), 0), type_))
+    return _joined(block, parts)
+
+
+def _joined(block: Block, parts: list[Node]) -> Node:
     return reduce(lambda a, b: build.bits(block, "^", a, b), parts)
 
 
-def _shifted(block: Block, x: Node, by: int) -> Node:
-    return build.bits(block, ">>", x, build.constant(block, by, _INT)) if by else x
+def _move(block: Block, move: Move, x: Node) -> Node:
+    if move.mask != -1:
+        x = _by_bits(block, "&", x, move.mask)
+    if move.by == 0:
+        return x
+    return _by_bits(block, ">>" if move.by > 0 else "<<", x, abs(move.by))
+
+
+def _by_bits(block: Block, sign: str, x: Node, value: int) -> Node:
+    """x & value and the like, for a number or for many."""
+    constant = build.constant(block, value, _INT)
+    return build.bits(block, sign, x, build.broadcast(block, constant, x.shape))
 
 
 # ---------------------------------------------------------------- what a loop does to bits
@@ -195,6 +219,9 @@ def _bits_of(n: Node, args: list[Bits], one: int) -> Bits | None:
         return differs and (differs if n.op.relation == "!=" else (differs[0] ^ one,))
     if n.op.choice:
         return _chosen(args[0], args[1], args[2], one)
+    if n.op.range is interval.times:
+        a, b = args
+        return _doubled(a, b, one) or _doubled(b, a, one)
     return _combined(n.op.bits, args, one)
 
 
@@ -223,6 +250,14 @@ def _combined(sign: str, args: list[Bits], one: int) -> Bits | None:
     return tuple(found)
 
 
+def _doubled(x: Bits, by: Bits, one: int) -> Bits | None:
+    """A product with a power of two: a number moved left."""
+    if len(x) != _WIDTH or sorted(by) != [*[0] * (_WIDTH - 1), one]:
+        return None
+    count = by.index(one)
+    return (*[0] * count, *x[: _WIDTH - count])
+
+
 def _is_set(bits: Bits, one: int) -> Bits | None:
     """Whether any of the bits is, where at most one may be."""
     able = [b for b in bits if b]
@@ -243,32 +278,54 @@ def _chosen(condition: Bits, a: Bits, b: Bits, one: int) -> Bits | None:
 
 def _moved(bits: Bits, count: int) -> Moved | None:
     """A result in terms of moved inputs and a table; None where there is no such form."""
-    moved, tables = [], {}
-    for v in range(count):
-        columns = [
-            sum(1 << k for k, b in enumerate(bits) if b >> (_WIDTH * v + i) & 1)
-            for i in range(_WIDTH)
-        ]
-        by = next((s for s in range(_WIDTH) if columns[_INDEX:] == _shift(s)[_INDEX:]), None)
-        if by is None and any(columns[_INDEX:]):
-            return None
-        if by is not None:
-            moved.append((v, by))
-        rest = columns if by is None else [a ^ b for a, b in zip(columns, _shift(by), strict=True)]
-        if any(rest[:_INDEX]):
-            tables[v] = rest[:_INDEX]
-    if any(t != next(iter(tables.values())) for t in tables.values()):
-        return None
+    columns = [[_column(bits, _WIDTH * v + i) for i in range(_WIDTH)] for v in range(count)]
     constant = sum(1 << k for k, b in enumerate(bits) if b >> (_WIDTH * count))
-    signed = constant - (1 << _WIDTH) if constant >> (_WIDTH - 1) else constant
-    return Moved(tuple(moved), tuple(tables), signed)
+    for at in range(_WIDTH - _INDEX):
+        inside = range(at, at + _INDEX)
+        moves = [_move_of(v, c, inside) for v, c in enumerate(columns)]
+        found = [m for m in moves if m is not None]
+        if len(found) < count:
+            continue
+        rest = [
+            [c[i] ^ _moved_bit(m, i) for i in inside] for c, m in zip(columns, found, strict=True)
+        ]
+        tables = {v: r for v, r in enumerate(rest) if any(r)}
+        if all(t == next(iter(tables.values())) for t in tables.values()):
+            return Moved(tuple(m for m in found if m.mask), tuple(tables), at, _signed(constant))
+    return None
 
 
-def _shift(by: int) -> list[int]:
-    """What each bit of a number adds to it when it is moved right: the last one is its sign."""
-    columns = [1 << (i - by) if i >= by else 0 for i in range(_WIDTH)]
-    columns[-1] = sum(1 << k for k in range(_WIDTH - 1 - by, _WIDTH))
-    return columns
+def _signed(word: int) -> int:
+    """The int64 of these bits."""
+    return word - (1 << _WIDTH) if word >> (_WIDTH - 1) else word
+
+
+def _column(bits: Bits, number: int) -> int:
+    """The bits of a result that one bit of the inputs changes."""
+    return sum(1 << k for k, b in enumerate(bits) if b >> number & 1)
+
+
+def _move_of(v: int, columns: list[int], inside: range) -> Move | None:
+    """How an input moves but for eight bits; with an empty mask where the others add nothing."""
+    others = [i for i in range(_WIDTH) if i not in inside and columns[i]]
+    if not others:
+        return Move(v, 0, 0)
+    by = others[0] - (columns[others[0]].bit_length() - 1)
+    whole, part = Move(v, by, -1), Move(v, by, _signed(sum(1 << i for i in others)))
+    for move in (whole, part):
+        if all(columns[i] == _moved_bit(move, i) for i in range(_WIDTH) if i not in inside):
+            return move
+    return None
+
+
+def _moved_bit(move: Move, i: int) -> int:
+    """What bit i of a number is once it has moved; the last one, the sign, fills what is free."""
+    if not move.mask >> i & 1:
+        return 0
+    if i == _WIDTH - 1 and move.by >= 0:
+        return sum(1 << k for k in range(_WIDTH - 1 - move.by, _WIDTH))
+    place = i - move.by
+    return 1 << place if 0 <= place < _WIDTH else 0
 
 
 # ---------------------------------------------------------------- the table
@@ -277,17 +334,16 @@ def _shift(by: int) -> list[int]:
 def _table(block: Block, loop: Loop, number: int, result: Moved) -> Node:
     """What a result is for each of the first numbers, without what moves."""
     numbers = build.iota(block, _TABLE)
+    if result.at:
+        numbers = _by_bits(block, "<<", numbers, result.at)
     zero = _everywhere(block, build.constant(block, 0, _INT))
     first = result.looked_up[0]
     state = [numbers if v == first else zero for v in range(loop.carried)]
     assert isinstance(loop.trips, int)
     for _ in range(loop.trips):
         state = _trip_of_all(block, loop.body, state)
-    by = dict(result.moved).get(first, _WIDTH)
-    if by >= _INDEX:
-        return state[number]
-    places = _everywhere(block, build.constant(block, by, _INT))
-    return build.bits(block, "^", state[number], build.bits(block, ">>", numbers, places))
+    moves = [_move(block, m, numbers) for m in result.moved if m.input == first]
+    return _joined(block, [state[number], *moves])
 
 
 def _trip_of_all(block: Block, body: Graph, state: list[Node]) -> list[Node]:

@@ -4,6 +4,7 @@ In: a graph. Out: the same values, where such comparisons are constants. A value
 interval (`Op.range`) through bodies of loops and branches, where what a loop carries is known
 
     from below   by what it never falls under: `n` starts at 0 and is added to
+    by bits      by what it is never above: `x = (31 * x + y) % 65521`
     from above   by what it rises by in a trip: with t trips of at most 1 each `n` is t at most
     in a while   by the condition: below `limit` in its body
 
@@ -13,7 +14,7 @@ so that `n += 1` in a loop over an array never leaves 64 bits and is not asked a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -21,45 +22,35 @@ import numpy as np
 from npjit.core import interval
 from npjit.core.assume import Assumptions
 from npjit.core.control import Cond, Loop, While
-from npjit.core.graph import Block, Graph, Node, TensorType, every_node, rebuild
+from npjit.core.graph import Block, Graph, Node, every_node, rebuild
 from npjit.core.interval import Interval
 from npjit.core.op import CONTROL, Kind, Literal
-from npjit.core.size import Expr, Fn, Size, Var, atoms, bounds, substitute, var
+from npjit.core.size import Expr, Size, Var, atoms, bounds, substitute, var
 from npjit.ops import kinds
+from npjit.transform.carried_ranges import START, Carried
+from npjit.transform.held import (
+    Held,
+    both,
+    compared,
+    divisor,
+    either,
+    exactly,
+    limits_of,
+    risen,
+    rounded,
+    size_of,
+    within,
+)
 
 # extents of arrays, and elements of one, are no more than these
 _LONGEST = 2**48
 _MOST_ELEMENTS = 2**60
-# a number that a loop carries starts at most here, and rises by at most so much in the outermost
-# loop, half of it in loops in that one, and so on
-_START = 2**61
-_RISE = 2**60
 # what is asked of ints that guards may bound
-_MARKS = (2**31, 2**53, _START)
+_MARKS = (2**31, 2**53, START)
 _INT64 = (-(2**63), 2**63 - 1)
+_DOUBLE = np.dtype("f8")
 # nodes that are looked at before all of this is given up
-_MOST_NODES = 200_000
-
-
-@dataclass(frozen=True)
-class Held:
-    """What is known of an int: low <= it <= high; it is no more than the greater one of `fixed` and
-    the bound of what the innermost loop carries plus `rise` (None: it does not depend on that), and
-    less than the size `below`."""
-
-    low: int
-    high: int
-    rise: Size | None = None
-    fixed: int | None = None
-    below: Size | None = None
-
-    @property
-    def ends(self) -> tuple[int, int]:
-        return self.low, self.high
-
-    def settled(self) -> Held:
-        """Seen from another loop's body."""
-        return Held(self.low, self.high, None, self.high)
+_MOST_NODES = 50_000
 
 
 class _TooMany(Exception):
@@ -113,7 +104,7 @@ class _Ranges:
 
     def decided(self) -> dict[Node, bool]:
         """The comparisons that come out the same."""
-        entry = [_limits(n.type) for n in self.graph.inputs]
+        entry = [limits_of(n.type) for n in self.graph.inputs]
         self.run(self.graph, entry, final=True)
         return {n: min(a) for n, a in self.answers.items() if len(a) == 1}
 
@@ -135,7 +126,7 @@ class _Ranges:
                 held[n] = None
             elif n.op.kind is Kind.RESULT and n.args[0] in results:
                 found = results[n.args[0]]
-                held[n] = found[n.params] if n.params < len(found) else _limits(n.type)
+                held[n] = found[n.params] if n.params < len(found) else limits_of(n.type)
             else:
                 held[n] = self._value(n, args)
             if final and n.op.relation:
@@ -152,16 +143,16 @@ class _Ranges:
         return None if n.args else self._value(n, [])
 
     def _value(self, n: Node, args: list[Held | None]) -> Held | None:
-        limits = _limits(n.type)
+        limits = limits_of(n.type)
         if limits is None:
-            return None
+            return rounded(n, args) if n.dtype == _DOUBLE else None
         if n.op.kind is Kind.CONST:
-            return _exactly(int(n.params.value))
+            return exactly(int(n.params.value))
         if n.op.kind is Kind.SIZE:
-            return replace(_within(self.ends(n.params), limits), below=_divisor(n.params))
+            return replace(within(self.ends(n.params), limits), below=divisor(n.params))
         if n.op.kind is Kind.BIND:
             least, greatest = self.ends(n.params.least)[0], self.ends(n.params.greatest)[1]
-            self.variables[n.params.var] = _within((least, greatest), limits).ends
+            self.variables[n.params.var] = within((least, greatest), limits).ends
         if n.op.kind in (Kind.VIEW, Kind.RESHAPE, Kind.CHECK, Kind.BIND):
             return args[0]
         if n.op.kind is not Kind.ELEMENTWISE or None in args:
@@ -170,10 +161,10 @@ class _Ranges:
 
     def _elementwise(self, n: Node, args: list[Held], limits: Held) -> Held:
         if n.op.choice:
-            return args[1 if args[0].low else 2] if args[0].low == args[0].high else _either(args)
+            return args[1 if args[0].low else 2] if args[0].low == args[0].high else either(args)
         if n.op.relation:
-            answer = _compared(n, *args)
-            return limits if answer is None else _exactly(int(answer))
+            answer = compared(n, *args)
+            return limits if answer is None else exactly(int(answer))
         if n.op.conversion:
             fits = limits.low <= args[0].low and args[0].high <= limits.high
             return args[0] if fits else limits
@@ -182,9 +173,9 @@ class _Ranges:
         low, high = n.op.range(*[a.ends for a in args])
         if low is None or high is None or low < limits.low or high > limits.high:
             return limits
-        rise, fixed = _risen(n, args, high)
+        rise, fixed = risen(n, args, high)
         is_rest = n.op.range is interval.modulo and args[1].low > 0
-        return Held(low, high, rise, fixed, _size_of(n.args[1]) if is_rest else None)
+        return Held(low, high, rise, fixed, size_of(n.args[1]) if is_rest else None)
 
     # ------------------------------------------------------------ bodies
 
@@ -192,24 +183,24 @@ class _Ranges:
         params = n.params
         first = 1 if isinstance(params, Cond) else 0
         for k in params.written:
-            args[first + k] = _limits(n.args[first + k].type)
+            args[first + k] = limits_of(n.args[first + k].type)
         if isinstance(params, Cond):
             # the condition holds on one side
             then = self.narrowed(n.args[0], n.args[1:], args[1:])
             sides = [self.run(params.then, then, final), self.run(params.other, args[1:], final)]
-            return [_both(a, b) for a, b in zip(*sides, strict=True)]
+            return [both(a, b) for a, b in zip(*sides, strict=True)]
         assert isinstance(params, Loop | While)
         if isinstance(params, Loop):
             high = self.ends(params.trips - 1)[1]
             self.variables[params.index] = (0, None if high is None else max(high, 0))
-        entry = [a.settled() if a is not None else None for a in args]
-        carried = _Carried(self, params, entry)
+        known = [a if limits_of(arg.type) else None for a, arg in zip(args, n.args, strict=True)]
+        carried = Carried(self, params, known)
         self.depth += 1
         carried.settle()
         if final:
             self.run(params.body, self.refined(params, carried.bounded(), True), True)
         self.depth -= 1
-        return carried.after(args)
+        return carried.after()
 
     def refined(self, params: Any, entry: list[Held | None], final: bool) -> list[Held | None]:
         """What comes into a body when its condition holds."""
@@ -273,216 +264,6 @@ class _Ranges:
         return max(total, 0)
 
 
-class _Carried:
-    """What a loop carries, made weaker until no trip leads out of it."""
-
-    def __init__(self, ranges: _Ranges, params: Loop | While, entry: list[Held | None]) -> None:
-        self.ranges = ranges
-        self.params = params
-        self.entry = entry
-        self.trips = self._trips()
-        self.room = _RISE >> ranges.depth
-        self.base = 2 * (_RISE - self.room) + _START
-        self.ints = [k for k in range(params.carried) if entry[k] is not None]
-        self.limits = {k: _limits(params.body.inputs[k].type) for k in self.ints}
-        self.lows = {k: h.low for k in self.ints if (h := entry[k]) is not None}
-        # those that are bounded from above
-        self.group = set(self.ints)
-        self.outputs: list[Held | None] = []
-        self.rise: Size = 0
-        self.fixed = 0
-
-    def _trips(self) -> Size | None:
-        """How many there are; None when nobody knows."""
-        if not isinstance(self.params, Loop):
-            return None
-        trips = self.params.trips
-        low = self.ranges.ends(trips)[0]
-        return trips if low is not None and low >= 0 else self.ranges.most(trips)
-
-    def settle(self) -> None:
-        """Weaker bounds as long as the body leaves them."""
-        while True:
-            state = self._state(self.base + self.room)
-            inside = self.ranges.refined(self.params, state, False)
-            self.outputs = self.ranges.run(self.params.body, inside, False)
-            weaker = [self._weaken(k) for k in self.ints]
-            if not any(weaker):
-                break
-        self._measure()
-
-    def _weaken(self, k: int) -> bool:
-        """Whether one of the bounds of carried value k does not hold."""
-        first, last, limits = self.entry[k], self.outputs[k], self.limits[k]
-        assert first is not None and limits is not None
-        low = limits.low if last is None else last.low
-        falls = low < self.lows[k]
-        if falls:
-            self.lows[k] = 0 if low >= 0 else limits.low
-        if k not in self.group:
-            return falls
-        rises = self.ranges.most(self._by_all(None if last is None else last.rise))
-        fixed = first.high if last is None or last.fixed is None else last.fixed
-        is_far = rises is None or rises > self.room or max(fixed, first.high) > self.base
-        if last is None or is_far:
-            self.group.discard(k)
-            return True
-        return falls
-
-    def _by_all(self, rise: Size | None) -> Size:
-        """How much all trips raise what one raises by this much."""
-        if rise is None or (isinstance(rise, int) and rise <= 0):
-            return 0
-        return 2 * _RISE if self.trips is None else self.trips * rise
-
-    def _measure(self) -> None:
-        for k in self.group:
-            first, last = self.entry[k], self.outputs[k]
-            assert first is not None and last is not None
-            self.rise = _more(self.rise, self._by_all(last.rise))
-            ends = [first.high, *([last.fixed] if last.fixed is not None else [])]
-            self.fixed = max(self.fixed, *ends)
-
-    def _state(self, cap: int) -> list[Held | None]:
-        """What comes into the body of any trip, when all of the group is at most `cap`."""
-        found = list(self.entry)
-        for k in self.ints:
-            limits = self.limits[k]
-            assert limits is not None
-            if k in self.group and cap <= limits.high:
-                found[k] = Held(self.lows[k], cap, 0, None)
-            else:
-                found[k] = Held(self.lows[k], limits.high, None, limits.high)
-        return found
-
-    def bounded(self) -> list[Held | None]:
-        """What comes into the body, by the bounds that have held."""
-        return self._state(self.fixed + (self.ranges.most(self.rise) or 0))
-
-    def after(self, args: list[Held | None]) -> list[Held | None]:
-        """What the loop gives, seen from around it."""
-        inside = self.bounded()
-        inner = [h for k in self.group if (h := args[k]) is not None]
-        rises = [h.rise for h in inner if h.rise is not None]
-        fixed = [h.fixed for h in inner if h.fixed is not None]
-        fixed += [h.fixed for k in self.group if (h := self.outputs[k]) and h.fixed is not None]
-        by = self.ranges.most(self.rise) or 0
-        rise: Size | None = None
-        for r in rises:
-            rise = _more(r + self.rise, 0 if rise is None else rise)
-        most = max(fixed) + by if fixed else None
-        results: list[Held | None] = [None] * self.params.carried
-        for k in self.ints:
-            known = inside[k]
-            assert known is not None
-            is_bound = k in self.group
-            results[k] = replace(known, rise=rise, fixed=most) if is_bound else known.settled()
-        return results
-
-
-# ---------------------------------------------------------------- what is held of a value
-
-
-def _limits(type_: TensorType) -> Held | None:
-    """What its type says of a value; None when it is no int."""
-    if type_.dtype.kind == "b":
-        return Held(0, 1, None, 1)
-    if type_.dtype.kind not in "iu":
-        return None
-    info = np.iinfo(type_.dtype)
-    return Held(int(info.min), int(info.max), None, int(info.max))
-
-
-def _exactly(value: int) -> Held:
-    return Held(value, value, None, value)
-
-
-def _within(ends: Interval, limits: Held) -> Held:
-    low = limits.low if ends[0] is None else max(ends[0], limits.low)
-    high = limits.high if ends[1] is None else min(ends[1], limits.high)
-    return Held(low, high, None, high)
-
-
-def _more(a: Size, b: Size) -> Size:
-    """No less than either of two, or of one and 0."""
-    if isinstance(a, int) and isinstance(b, int):
-        return max(a, b)
-    if a == b:
-        return a
-    return (max(a, 0) if isinstance(a, int) else a) + (max(b, 0) if isinstance(b, int) else b)
-
-
-def _both(a: Held | None, b: Held | None) -> Held | None:
-    """Of a value that is one or the other."""
-    if a is None or b is None:
-        return None
-    rises = [h.rise for h in (a, b) if h.rise is not None]
-    fixed = [h.fixed for h in (a, b) if h.fixed is not None]
-    rise = None if not rises else rises[0] if len(rises) == 1 else _more(*rises)
-    ends = min(a.low, b.low), max(a.high, b.high)
-    return Held(*ends, rise, max(fixed, default=None))
-
-
-def _either(args: list[Held]) -> Held:
-    found = _both(args[1], args[2])
-    assert found is not None
-    return found
-
-
-def _risen(n: Node, args: list[Held], high: int) -> tuple[Size | None, int | None]:
-    """`rise` and `fixed` of a value whose arguments may depend on what a loop carries."""
-    if n.op.range in (interval.greater, interval.lesser):
-        found = _both(*args)
-        assert found is not None
-        return found.rise, found.fixed
-    if n.op.range is interval.plus and args[0].rise is None:
-        args = args[::-1]
-    a, b = (*args, *args)[:2]
-    if a.rise is None or b.rise is not None or n.op.range not in (interval.plus, interval.minus):
-        return None, high
-    more = b.high if n.op.range is interval.plus else -b.low
-    # sizes among the rises are never negative
-    rise = a.rise + (more if isinstance(a.rise, int) else max(more, 0))
-    return rise, None if a.fixed is None else a.fixed + more
-
-
-def _compared(n: Node, a: Held, b: Held) -> bool | None:
-    """How a comparison comes out, where that is known."""
-    relation = n.op.relation
-    is_below = a.below is not None and a.below == _size_of(n.args[1])
-    if relation == "in":
-        return True if a.low >= 0 and (is_below or a.high < b.low) else None
-    return True if relation == "<" and is_below else _compare(relation, a, b)
-
-
-def _size_of(n: Node) -> Size | None:
-    """The size that a node gives."""
-    size: Size | None = n.params if n.op.kind is Kind.SIZE else None
-    return size
-
-
-def _divisor(size: Size) -> Size | None:
-    """The size that a remainder is less than: sizes are divided by positive ones alone."""
-    if isinstance(size, int) or len(size.terms) != 1:
-        return None
-    ((mono, factor),) = size.terms
-    is_rest = factor == 1 and len(mono) == 1 and isinstance(mono[0], Fn) and mono[0].name == "mod"
-    return mono[0].args[1] if is_rest else None  # type: ignore[union-attr]
-
-
-def _compare(relation: str, a: Held, b: Held) -> bool | None:
-    if relation in (">", ">="):
-        return _compare("<" if relation == ">" else "<=", b, a)
-    if relation == "<":
-        return True if a.high < b.low else False if a.low >= b.high else None
-    if relation == "<=":
-        return True if a.high <= b.low else False if a.low > b.high else None
-    if a.high < b.low or b.high < a.low:
-        return relation == "!="
-    same = a.low == a.high == b.low == b.high
-    return (relation == "==") if same else None
-
-
 def _asked(
     ranges: _Ranges, condition: Node, held: dict[Node, Held | None]
 ) -> Iterator[tuple[Node, int, int, Size | None]]:
@@ -504,7 +285,7 @@ def _asked(
                     continue
                 strict = 0 if sign.endswith("=") else 1
                 if sign[0] == "<":
-                    below = _size_of(other) if strict else None
+                    below = size_of(other) if strict else None
                     yield this, _INT64[0], limit.high - strict, below
                 else:
                     yield this, limit.low + strict, _INT64[1], None

@@ -1,27 +1,11 @@
 // A vector times a matrix whose rows are contiguous, some rows at a time; and passes over the rows
 // of matrices, in which all that a row is wanted for is done while it is in the cache.
 
-// rows at a time, elements whose products are added before they join the others', bytes of rows that
-// stay in the cache, products that are worth a thread, and rows that are worth sums of their own
-#define NJ_ACROSS 8
-#define NJ_ACROSS_BLOCK 4096
+// bytes of rows that stay in the cache, products that are worth a thread, and rows that are worth
+// sums of their own
 #define NJ_PASS_STEP 32768
 #define NJ_PASS_GRAIN 16384
-#define NJ_PASS_ROWS 512
-
-// a * b + c in each lane; a loop, since compilers know no such operation of vectors.
-template <class T, class L>
-NJ_INLINE L nj_lanes_multiply_add(L a, L b, L c) {
-  T x[NJ_LANES(T)], y[NJ_LANES(T)], z[NJ_LANES(T)];
-  __builtin_memcpy(x, &a, sizeof(L));
-  __builtin_memcpy(y, &b, sizeof(L));
-  __builtin_memcpy(z, &c, sizeof(L));
-#pragma omp simd
-  for (i64 lane = 0; lane < NJ_LANES(T); ++lane)
-    z[lane] = nj_multiply_add(x[lane], y[lane], z[lane]);
-  __builtin_memcpy(&c, z, sizeof(L));
-  return c;
-}
+#define NJ_PASS_ROWS 128
 
 // A vector that is needed twice, loaded once: compilers fold the load into both operations.
 #ifdef __x86_64__
@@ -42,7 +26,7 @@ NJ_INLINE void nj_some_across(i64 n, const T* a, i64 sa, const T* g, i64 sg, T* 
     factors[r] = lanes{} + g[r * sg];
   T found[rows] = {};
   for (i64 j = 0, end = 0; j < n;) {
-    end = nj_size_min(end + NJ_ACROSS_BLOCK, n);
+    end = nj_size_min(end + NJ_ROWS_BLOCK, n);
     lanes along[rows] = {};
     for (; j + width <= end; j += width) {
       lanes total = {};
@@ -82,20 +66,10 @@ template <b1 both, class T>
 static NJ_NOINLINE void nj_add_across(i64 rows, i64 n, const T* a, i64 sa, const T* g, i64 sg,
                                       T* sums, const T* x, T* y, i64 sy) {
   i64 i = 0;
-  for (; i + NJ_ACROSS <= rows; i += NJ_ACROSS)
-    nj_some_across<NJ_ACROSS, both>(n, a + i * sa, sa, g + i * sg, sg, sums, x, y + i * sy, sy);
+  for (; i + NJ_ROWS <= rows; i += NJ_ROWS)
+    nj_some_across<NJ_ROWS, both>(n, a + i * sa, sa, g + i * sg, sg, sums, x, y + i * sy, sy);
   for (; i < rows; ++i)
     nj_some_across<1, both>(n, a + i * sa, sa, g + i * sg, sg, sums, x, y + i * sy, sy);
-}
-
-// y[rows] = a[rows, n] x[n], by one thread.
-template <class T>
-static NJ_NOINLINE void nj_along(i64 rows, i64 n, const T* a, i64 sa, const T* x, T* y, i64 sy) {
-  i64 i = 0;
-  for (; i + NJ_ACROSS <= rows; i += NJ_ACROSS)
-    nj_some_rows<NJ_ACROSS>(n, a + i * sa, sa, x, y + i * sy, sy);
-  for (; i < rows; ++i)
-    nj_some_rows<1>(n, a + i * sa, sa, x, y + i * sy, sy);
 }
 
 // A long job has up to four chunks a thread.
@@ -142,8 +116,8 @@ static void nj_pass_chunk(void* context, npjit_int64 begin, npjit_int64 end, int
 template <class T, i64 count, class Run>
 static void nj_pass(const npjit_api* api, i64 rows, i64 bytes, i64 work,
                     const nj_columns<T>* results, const Run& run) {
-  const i64 most = NJ_PASS_STEP / nj_size_max(bytes, 1) / NJ_ACROSS;
-  const i64 step = nj_size_max(most, 1) * NJ_ACROSS;
+  const i64 most = NJ_PASS_STEP / nj_size_max(bytes, 1) / NJ_ROWS;
+  const i64 step = nj_size_max(most, 1) * NJ_ROWS;
   nj_rows_pass<T, count, Run> all = {&run, results, rows, step, nullptr, 0};
   const i64 steps = (rows + all.step - 1) / all.step;
   i64 grain = 1 + NJ_PASS_GRAIN / nj_size_max(all.step * work, 1);
@@ -179,7 +153,7 @@ static void nj_pass(const npjit_api* api, i64 rows, i64 bytes, i64 work,
 // Whether a pass suits so many rows and products of each: threads share out the rows, if the work
 // is worth more than one.
 static inline b1 nj_suits_pass(const npjit_api* api, i64 rows, i64 work) {
-  return rows * work <= NJ_PASS_GRAIN || rows >= 3 * NJ_ACROSS * nj_threads(api);
+  return rows * work <= NJ_PASS_GRAIN || rows >= 3 * NJ_ROWS * nj_threads(api);
 }
 
 // y[n] = g[rows] a[rows, n]

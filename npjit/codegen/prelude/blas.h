@@ -107,6 +107,25 @@ static inline b1 nj_blas_square(const npjit_api* api, i64 m, i64 k, const T* a, 
   return true;
 }
 
+// y[m] = a[m, k] x[k]
+template <class T>
+static inline void nj_times_vector(const npjit_api* api, i64 m, i64 k, const nj_stored<T>* a,
+                                   i64 sa0, i64 sa1, const nj_stored<T>* x, i64 sx,
+                                   nj_stored<T>* y, i64 sy) {
+  if constexpr (nj_blas<T>::syrk >= 0) {
+    if (m > 1 && (sa1 == 1 || k <= 1))
+      return nj_rows(api, m, k, a, sa0, x, sx, y, sy);
+    if (m > 1 && sa0 == 1 && nj_suits_pass(api, k, m))
+      return nj_across(api, m, k, a, sa1, x, sx, y, sy);
+  }
+  if constexpr (nj_blas<T>::gemm >= 0) {
+    const b1 large = m > 1 && m * k > 4096;
+    if (large && nj_blas_gemv<T>(api, m, k, a, sa0, sa1, x, sx, y, sy))
+      return;
+  }
+  nj_gemv<T>(m, k, a, sa0, sa1, x, sx, y, sy);
+}
+
 // c[m, n] = a[m, k] b[k, n]
 template <class T>
 static inline void nj_matmul(const npjit_api* api, i64 m, i64 n, i64 k, const nj_stored<T>* a,
@@ -117,36 +136,20 @@ static inline void nj_matmul(const npjit_api* api, i64 m, i64 n, i64 k, const nj
       return nj_replace(api, m, k, c, sc0, sc1, b, sb0, sb1);
     if (nj_suits_tiles<T>(m, n, k, sc0, sc1))
       return nj_tiles(api, m, n, k, a, sa0, sa1, b, sb0, sb1, c, sc0, sc1);
-    if (n == 1 && m > 1 && (sa1 == 1 || k <= 1))
-      return nj_rows(api, m, k, a, sa0, b, sb0, c, sc0);
-    if (m == 1 && n > 1 && (sb0 == 1 || k <= 1))
-      return nj_rows(api, n, k, b, sb1, a, sa1, c, sc1);
-    if (n == 1 && m > 1 && sa0 == 1 && nj_suits_pass(api, k, m))
-      return nj_across(api, m, k, a, sa1, b, sb0, c, sc0);
-    if (m == 1 && n > 1 && sb1 == 1 && nj_suits_pass(api, k, n))
-      return nj_across(api, n, k, b, sb0, a, sa1, c, sc1);
   }
+  if (n == 1)
+    return nj_times_vector<T>(api, m, k, a, sa0, sa1, b, sb0, c, sc0);
+  if (m == 1)
+    return nj_times_vector<T>(api, n, k, b, sb1, sb0, a, sa1, c, sc1);
   if constexpr (nj_blas<T>::gemm >= 0) {
     const b1 large = k > 0 && m * n > 0 && m * n * k > 4096;
-    if (large && n == 1 && m > 1 && nj_blas_gemv<T>(api, m, k, a, sa0, sa1, b, sb0, c, sc0))
-      return;
-    if (large && m == 1 && n > 1 && nj_blas_gemv<T>(api, n, k, b, sb1, sb0, a, sa1, c, sc1))
-      return;
     if constexpr (nj_blas<T>::syrk >= 0) {
-      const b1 square = m > 1 && m == n && a == b && sa0 == sb1 && sa1 == sb0;
+      const b1 square = m == n && a == b && sa0 == sb1 && sa1 == sb0;
       if (large && square && nj_blas_square<T>(api, m, k, a, sa0, sa1, c, sc0, sc1))
         return;
     }
-    if (large && m > 1 && n > 1 &&
-        nj_blas_gemm<T>(api, m, n, k, a, sa0, sa1, b, sb0, sb1, c, sc0, sc1)) {
+    if (large && nj_blas_gemm<T>(api, m, n, k, a, sa0, sa1, b, sb0, sb1, c, sc0, sc1))
       return;
-    }
   }
-  if (n == 1) {
-    nj_gemv<T>(m, k, a, sa0, sa1, b, sb0, c, sc0);
-  } else if (m == 1) {
-    nj_gemv<T>(n, k, b, sb1, sb0, a, sa1, c, sc1);
-  } else {
-    nj_gemm<T>(m, n, k, a, sa0, sa1, b, sb0, sb1, c, sc0, sc1);
-  }
+  nj_gemm<T>(m, n, k, a, sa0, sa1, b, sb0, sb1, c, sc0, sc1);
 }

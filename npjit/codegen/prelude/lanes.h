@@ -110,14 +110,17 @@ NJ_INLINE nj_many<To> nj_cast(const nj_many<From>& a) {
 // Whether a condition holds in any lane.
 NJ_INLINE b1 nj_any(const nj_many<b1>& c) {
   const nj_many<b1>::vector both = c.part[0] | c.part[1];
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && !defined(__clang__)
   typedef long long longs __attribute__((vector_size(64)));
   return __builtin_ia32_ptestmq512((longs)both, (longs)both, (unsigned char)-1) != 0;
-#elif defined(__AVX__)
+#elif defined(__AVX__) && !defined(__AVX512F__)
   typedef long long longs __attribute__((vector_size(32)));
   return !__builtin_ia32_ptestz256((longs)both, (longs)both);
 #else
-  return (both[0] | both[1]) != 0;
+  i64 any = 0;
+  for (i64 lane = 0; lane < NJ_MANY_PART; ++lane)
+    any |= both[lane];
+  return any != 0;
 #endif
 }
 

@@ -24,7 +24,7 @@ static void nj_each(const npjit_api* api, F& f, i64 n) {
 
 // See nj_sweep. One function for all sweeps of a unit, since compiling it takes long.
 static NJ_NOINLINE bool nj_sweep_rows(const npjit_api* api, const nj_pace* paces, i64 count,
-                                      nj_pace trip, i64 trips, i64 bytes,
+                                      nj_pace trip, i64 trips, i64 bytes, bool is_round,
                                       void (*run)(const void*, i64, i64, i64, i64),
                                       const void* context) {
   i64 rows = 0, lag = 0, below = 0, work = 0;
@@ -43,7 +43,7 @@ static NJ_NOINLINE bool nj_sweep_rows(const npjit_api* api, const nj_pace* paces
   // a few threads, each of which has more rows than it leaves out
   const i64 threads = (api->chunks(1ll << 40, 1) + 3) / 4;
   i64 parts = nj_size_min(threads, 1 + rows * work * nj_size_min(group, 16) / NJ_SWEEP_GRAIN);
-  for (; parts > 1; --parts) {
+  for (; parts > !is_round; --parts) {
     const i64 room = rows / parts / 2 - 2 * (lag + below) - 1;
     if (room < 0)
       continue;
@@ -67,8 +67,8 @@ static NJ_NOINLINE bool nj_sweep_rows(const npjit_api* api, const nj_pace* paces
       for (i64 t = 0; t < now; ++t) {
         for (i64 k = 0; k < count; ++k) {
           const i64 behind = paces[k].lag + t * trip.lag;
-          const i64 low = part > 0 ? begin + paces[k].below + t * trip.below : 0;
-          const i64 high = part + 1 < parts ? end - behind : rows;
+          const i64 low = part > 0 || is_round ? begin + paces[k].below + t * trip.below : 0;
+          const i64 high = part + 1 < parts || is_round ? end - behind : rows;
           rows_of(k, done + t, nj_size_max(low, at - behind),
                   nj_size_min(high, at - behind + step));
         }
@@ -79,32 +79,37 @@ static NJ_NOINLINE bool nj_sweep_rows(const npjit_api* api, const nj_pace* paces
     const i64 at = (part + 1) * rows / parts;
     for (i64 t = 0; t < now; ++t) {
       for (i64 k = 0; k < count; ++k) {
-        rows_of(k, done + t, at - paces[k].lag - t * trip.lag,
-                at + paces[k].below + t * trip.below);
+        const i64 more = paces[k].below + t * trip.below;
+        rows_of(k, done + t, at - paces[k].lag - t * trip.lag, at + more);
+        if (at == rows)  // around the end
+          rows_of(k, done + t, 0, more);
       }
     }
   };
   for (; done < trips; done += now) {
     if (done && api->interrupted())
       return true;
-    now = nj_size_min(group, trips - done);
-    if (parts == 1) {
+    now = parts > 0 ? nj_size_min(group, trips - done) : 1;
+    if (parts == 0) {  // too few rows to go around
+      for (i64 k = 0; k < count; ++k)
+        rows_of(k, done, 0, rows);
+    } else if (parts == 1 && !is_round) {
       inside(0);
     } else {
       nj_each(api, inside, parts);
-      nj_each(api, between, parts - 1);
+      nj_each(api, between, is_round ? parts : parts - 1);
     }
   }
   return false;
 }
 
 // Runs launch k of trip t on rows from .. to - 1, `run(k, t, from, to)`, in an order in which all are
-// done when they are needed. True when Ctrl-C is pending.
+// done when they are needed; `is_round`: rows at both ends are neighbours. True when Ctrl-C is pending.
 template <i64 count, class Run>
 static bool nj_sweep(const npjit_api* api, const nj_pace (&paces)[count], nj_pace trip, i64 trips,
-                     i64 bytes, const Run& run) {
+                     i64 bytes, bool is_round, const Run& run) {
   const auto body = [](const void* context, i64 k, i64 t, i64 from, i64 to) {
     (*(const Run*)context)(k, t, from, to);
   };
-  return nj_sweep_rows(api, paces, count, trip, trips, bytes, body, &run);
+  return nj_sweep_rows(api, paces, count, trip, trips, bytes, is_round, body, &run);
 }

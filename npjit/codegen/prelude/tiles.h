@@ -241,13 +241,14 @@ static void nj_cut_product(const npjit_api* api, const npjit_array* arrays, i64 
             results_shift, api->scratch});
 }
 
-// Whether c = a b is quicker in tiles than by BLAS or by loops: there are tiles, the rows of c, or
-// its columns, are contiguous, and the operands, which are read again for each panel, stay in the
-// caches.
+// Whether c = a b is quicker in tiles than by BLAS or by loops: there are whole tiles, or little is
+// lost, the rows of c, or its columns, are contiguous, and the operands, which are read again for
+// each panel, stay in the caches.
 template <class T>
 static inline b1 nj_suits_tiles(i64 m, i64 n, i64 k, i64 sc0, i64 sc1) {
-  const i64 least = nj_size_max(NJ_LANES(T), NJ_TILE_ROWS);
-  return (NJ_VECTOR_BYTES > 16) & (m >= least) & (n >= least) & ((sc1 == 1) | (sc0 == 1)) &
+  const b1 whole = nj_size_min(m, n) >= nj_size_max(NJ_LANES(T), NJ_TILE_ROWS);
+  const b1 short_loops = (m > 1) & (n > 1) & (m * n * k >= 256) & (m * n * k <= 4096);
+  return (NJ_VECTOR_BYTES > 16) & (whole | short_loops) & ((sc1 == 1) | (sc0 == 1)) &
          (nj_size_max(m, n) * k * (i64)sizeof(T) <= NJ_TILE_BYTES);
 }
 
