@@ -32,7 +32,7 @@ from npjit.schedule.kernel import (
 
 LANES = 8
 # what means the same for vectors, and what prelude/wave.h has for them
-_OPERATORS = re.compile(r"(\{\d\}|[-+*/&|^~<>, ()]|[=!]=|nj_maximum|nj_minimum|nj_absolute)+")
+_OPERATORS = re.compile(r"(\{\d\}|[-+*/&|^~<>, ()]|[=!<>]=|nj_maximum|nj_minimum|nj_absolute)+")
 _TRUTH = re.compile(r"nj_cast<b1>\((\{\d\})\)")
 _ROW, _TIME = Var("lane", 0), Var("time", 0)
 

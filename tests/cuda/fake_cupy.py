@@ -46,6 +46,10 @@ class Array:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return self._values.__array_interface__
 
+    @property
+    def _c_contiguous(self) -> bool:
+        return self._values.flags.c_contiguous
+
     def __getitem__(self, where: Any) -> Array:
         return Array(self._values[where], self.data.owner)
 

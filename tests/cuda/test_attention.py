@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import npjit
+from npjit.codegen.cuda_attention import attention_for
+from npjit.codegen.cuda_calls import Operand
 from npjit.core.weighing import Weighing
 from npjit.schedule import schedule
 from npjit.schedule.plan import Call, Plan
@@ -221,6 +223,22 @@ def test_gradients(function: Callable[..., Any], sizes: Any, dtype: Any) -> None
     for g, w in zip(got, want, strict=True):
         assert g.dtype == dtype
         np.testing.assert_allclose(g.astype("f8"), w, atol=2e-2, rtol=2e-2)
+
+
+def test_a_value_with_its_gradients_is_two_rows() -> None:
+    def loss(q: Any, k: Any, v: Any, by: Any) -> Any:
+        return (rounded(q, k, v) * by).sum()
+
+    args = *operands(20, 20, 32, 32), normal(2, 20, 32, dtype="f4")
+    plan, _ = planned(npjit.value_and_grad(loss, argnums=(0, 1, 2)), *args)
+    assert [w.backward for w in weighings(plan)] == [False, True]
+
+
+@pytest.mark.parametrize(("depth", "shared"), [(64, 32768), (128, 65536), (256, 65536)])
+def test_longer_rows_have_more_shared_memory(depth: int, shared: int) -> None:
+    operand = Operand(BRAIN, (2, 100, depth), (100 * depth, depth, 1), 16)
+    routine = attention_for(Weighing(0.125, rounded=True), [operand] * 4, [0])
+    assert routine is not None and [p.start.shared for p in routine.parts] == [shared]
 
 
 def test_gradients_of_masked_heads() -> None:
