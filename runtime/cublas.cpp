@@ -9,10 +9,9 @@
 namespace npjit {
 
 const char* const cublas_names[cublas_count] = {
-    "cublasCreate_v2",       "cublasSetStream_v2",
-    "cublasSetWorkspace_v2", "cublasSgemv_v2_64",
-    "cublasDgemv_v2_64",     "cublasCgemv_v2_64",
-    "cublasZgemv_v2_64",     "cublasGemmStridedBatchedEx_64"};
+    "cublasCreate_v2",       "cublasSetMathMode",  "cublasSetStream_v2",
+    "cublasSetWorkspace_v2", "cublasSgemv_v2_64",  "cublasDgemv_v2_64",
+    "cublasCgemv_v2_64",     "cublasZgemv_v2_64",  "cublasGemmStridedBatchedEx_64"};
 
 namespace {
 
@@ -23,6 +22,7 @@ using Gemv = int (*)(void* handle, int turn, int64 m, int64 n, const void* one, 
 
 struct Cublas {
   int (*create)(void** handle);
+  int (*set_mode)(void* handle, int mode);
   int (*set_stream)(void* handle, void* stream);
   int (*set_workspace)(void* handle, void* memory, std::size_t bytes);
   Gemv gemv[4];
@@ -48,6 +48,8 @@ struct Memory {
 
 constexpr int default_algorithm = -1;
 constexpr int compute_double = 70;
+// parts of a sum of 16 bit numbers are added in float32, as the sum itself is
+constexpr int no_narrow_sums = 16;
 
 Cublas found;
 PyObject* make_workspace = nullptr;
@@ -62,6 +64,7 @@ int prepare(void* on, void* ordered, void** handle) {
   Handle& known = handles[device];
   if (error == 0 && known.handle == nullptr) {
     error = found.create(&known.handle);
+    error = error != 0 ? error : found.set_mode(known.handle, no_narrow_sums);
   }
   *handle = known.handle;
   if (error != 0 || (known.is_set && known.on == on && known.ordered == ordered)) {

@@ -28,7 +28,7 @@ struct Product {
 
 // The functions' addresses in the order of cublas_names, and workspace() -> (address, bytes) of
 // memory on the current GPU that stays.
-constexpr int cublas_count = 8;
+constexpr int cublas_count = 9;
 extern const char* const cublas_names[cublas_count];
 void set_cublas(void* const* functions, PyObject* workspace);
 

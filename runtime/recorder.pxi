@@ -17,7 +17,7 @@ cdef int ENOUGH_OPERATIONS = 64
 cdef int MOST_OPERATIONS = 1024
 # Positions in keys that are constants of a recording, as small extents are constants of a trace.
 cdef int LITERAL_POSITION = 16
-# Arrays of so many bytes are compared each time when they are read, larger ones when a program runs.
+# Arrays of at most so many bytes are compared whenever they are read, others when a program runs.
 cdef int QUICKLY_COMPARED = 262144
 
 cdef enum Numbers:
@@ -164,8 +164,8 @@ cdef class Recording:
         return found.copy
 
     cdef int _notice(self, LazyArray x) except -1:
-        """Find out whether the caller's array behind x, which waiting operations have read, does not
-        hold that any more: then they have to run before the next one reads it."""
+        """Find out whether the caller's array behind x does not hold any more what operations that
+        wait have read: then they have to run before the next one reads it."""
         cdef Snapshot found
         cdef LazyArray base = base_of(x)
         if base._home is None or base._epoch != self._epoch or base._shared:

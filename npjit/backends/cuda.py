@@ -22,6 +22,7 @@ from npjit.backends.cuda_blas import know_cublas
 from npjit.backends.cuda_build import load_functions
 from npjit.backends.cuda_device import DeviceUnavailable, Keeper, Region
 from npjit.codegen.cuda import OPTIONS
+from npjit.core.dtypes import accumulator_of
 from npjit.core.op import Op
 
 T = TypeVar("T")
@@ -188,7 +189,8 @@ class CupyDevice:
 
     def multiply(self, a: Region, b: Region, c: Region) -> None:
         """c = a @ b, the last two axes being matrices, whatever the strides and dtypes."""
-        factors = (self.view(r).astype(c.dtype, copy=False) for r in (a, b))
+        wide = accumulator_of(c.dtype)
+        factors = (self.view(r).astype(wide, copy=False) for r in (a, b))
         product = functools.partial(self.cupy.matmul, *factors)
         self.view(c)[...] = self._with_room(product, "memory for a product")
 

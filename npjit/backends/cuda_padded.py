@@ -2,7 +2,8 @@
 16 bytes, without which a product takes three to five times as long.
 
 In: the regions of c = a @ b. Out: regions in scratch memory, with zeros where there is no element,
-and the kernels that copy there and back (`cuda_copy.h`):
+and the kernels that copy there and back (`cuda_copy.h`). What is as it should be stays; a result
+that is read row by row has such rows already (schedule/storage.py):
 
     a of (16, 1433, 1433) bfloat16   ->   (16, 1433, 1440)
 """
@@ -19,15 +20,23 @@ _LARGE = 512
 _ROWS = 16
 
 
-def in_padded_rows(a: Region, b: Region, c: Region) -> tuple[Region, Region, Region] | None:
-    """The operands as the fast kernels want them, at address 0; None: they are so, or too small."""
+def in_padded_rows(
+    a: Region, b: Region, c: Region
+) -> tuple[Region | None, Region | None, Region | None] | None:
+    """The operands as the fast kernels want them, at address 0, None where one is so already; None:
+    all are so, or too small. c may have more columns than b, as its rows have room for."""
     (m, k), n = a.shape[-2:], c.shape[-1]
     if a.dtype.itemsize != 2 or a.dtype != b.dtype or min(m, n, k) < _LARGE or len(c.shape) > 3:
         return None
     if all(map(_is_whole, (a, b, c))) or not all(map(_has_rows, (a, b, c))):
         return None
     k, n = (up(x, _WHOLE) * _WHOLE for x in (k, n))
-    return _like(a, m, k), _like(b, k, n), _like(c, m, n)
+    like_a, like_b, like_c = _like(a, m, k), _like(b, k, n), _like(c, m, n)
+    return _unless_so(a, like_a), _unless_so(b, like_b), _unless_so(c, like_c)
+
+
+def _unless_so(r: Region, wanted: Region) -> Region | None:
+    return None if _is_whole(r) and r.shape == wanted.shape else wanted
 
 
 def copied(source: Region, target: Region) -> tuple[Start, tuple[int, ...]]:

@@ -312,21 +312,22 @@ class Preparation:
             return self.places.based(m.place, dtype, m.offset, shape, strides)
 
         m, n, k = step.m, step.n, step.k
-        operands = matrix(step.a, m, k), matrix(step.b, k, n), matrix(step.c, m, n, step.dtype)
+        factors = matrix(step.a, m, k), matrix(step.b, k, n)
+        roomy = *factors, matrix(step.c, m, n + step.spare, step.dtype)
         knows = self.context.device.knows_blas()
-        padded = in_padded_rows(*map(self._placed, operands)) if knows else None
+        padded = in_padded_rows(*map(self._placed, roomy)) if knows else None
         if padded is None:
-            self._multiply(operands)
+            self._multiply((*factors, matrix(step.c, m, n, step.dtype)))
             return
-        regions = self._regions([bytes_of(r) for r in padded])
+        regions = self._regions([0 if r is None else bytes_of(r) for r in padded])
         there = [
-            Based(self.bases.scratch, replace(r, address=offset))
-            for r, offset in zip(padded, regions, strict=True)
+            known if r is None else Based(self.bases.scratch, replace(r, address=offset))
+            for known, r, offset in zip(roomy, padded, regions, strict=True)
         ]
-        self._copy_rows(operands[0], there[0])
-        self._copy_rows(operands[1], there[1])
+        for number in (0, 1):
+            self._copy_rows(roomy[number], there[number])
         self._multiply(there)
-        self._copy_rows(there[2], operands[2])
+        self._copy_rows(there[2], roomy[2])
 
     def _placed(self, operand: Based) -> Region:
         """A region with its address, as far as boundaries matter."""
@@ -336,6 +337,8 @@ class Preparation:
         return replace(region, address=region.address + begin)
 
     def _copy_rows(self, source: Based, target: Based) -> None:
+        if source == target:
+            return
         draft, first = self.draft, len(self.draft.words)
         start, words = copied(source.region, target.region)
         for based in (source, target):

@@ -1,8 +1,9 @@
 """Integers of a loop's trips that go up or down by equal steps.
 
 In: a trip as `Straight`, the loop's index. Out: for sizes, values and places of elements an
-`Affine`: what the first trip has, and what each trip adds. An index that may be negative counts
-from the end of its array; it is taken as one that is not, which becomes a condition:
+`Affine`: what the first trip has, and what each trip adds; else `Unfit`. An index that may be
+negative counts from the end of its array; it is taken as one that is not, which becomes a
+condition:
 
     v0 = k2 - i2, v2 = v0 - v1         -1 a trip, k2 - v1 in the first one
     v7 = v2 < 0 ? v2 + n : v2          the same, where v2 is never negative
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from npjit.codegen.cpp_straight import Straight, touched
+from npjit.codegen.cpp_straight import Straight, Unfit, touched
 from npjit.codegen.cpp_values import operands
 from npjit.core.size import Expr, Size, Var, atoms, linear, resolved
 from npjit.schedule.kernel import (
@@ -30,10 +31,6 @@ from npjit.schedule.kernel import (
 )
 
 _INDEX = np.dtype("i8")
-
-
-class NotAffine(Exception):
-    """The number goes no such way."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +69,12 @@ class Trips:
         for v in sorted(self.trip.bound, key=lambda v: v.name):
             factor, size = linear(size, v)
             if factor is None or not self.is_fixed_size(factor):
-                raise NotAffine
+                raise Unfit
             if factor != 0:
                 found = found.plus(self.of_value(self.trip.bound[v]), factor)
         step, rest = linear(size, self.index)
         if step is None or not self.is_fixed_size(step) or not self.is_fixed_size(rest):
-            raise NotAffine
+            raise Unfit
         return found.plus(Affine(step, rest))
 
     def _is_assumed(self, a: Size, b: Size) -> bool | None:
@@ -96,7 +93,7 @@ class Trips:
         found = self.of_size(access.offset)
         for value, stride in access.gathers:
             if not self.is_fixed_size(stride):
-                raise NotAffine
+                raise Unfit
             found = found.plus(self.of_value(value), stride)
         return found
 
@@ -109,7 +106,7 @@ class Trips:
     def _of_value(self, number: int) -> Affine:
         i = self.instructions[number]
         if isinstance(i, Store) or i.dtype != _INDEX:
-            raise NotAffine
+            raise Unfit
         if isinstance(i, Extent):
             return self.of_size(i.size)
         if isinstance(i, Const):
@@ -127,7 +124,7 @@ class Trips:
                 least, most = map(self.of_value, test.args)
                 self.assumed.append(least.plus(most, -1))
                 return self.of_value(i.args[2])
-        raise NotAffine
+        raise Unfit
 
     def is_fixed(self, number: int) -> bool:
         """Whether a value is the same in every trip."""
@@ -155,5 +152,5 @@ class Trips:
             return i
         number = self.of_size(i.size)
         if number.values or i.dtype != _INDEX:
-            raise NotAffine
+            raise Unfit
         return Coordinate(0, number.rest, number.step, _INDEX)

@@ -13,63 +13,38 @@ Indices go up or down by equal steps, so that the first and the last trip answer
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
-import numpy as np
-
-from npjit.codegen.cpp_affine import Affine, NotAffine, Trips
+from npjit.codegen.cpp_affine import Affine, Trips
+from npjit.codegen.cpp_choice import Choices, with_choices
 from npjit.codegen.cpp_question import Body, Made, made, question
-from npjit.codegen.cpp_straight import Straight, is_closed, straighten
+from npjit.codegen.cpp_straight import Straight, Unfit, is_closed, straighten
 from npjit.codegen.cpp_values import operands
 from npjit.core.size import Size
-from npjit.schedule.kernel import Access, Apply, Axis, Kernel, Load, Store
-from npjit.schedule.plan import If, Loop, Place, Plan, Step, inside
+from npjit.schedule.kernel import Access, Apply, Axis, Load, Store
+from npjit.schedule.plan import Loop, Place, Plan, Step
 
 # fewer trips gain nothing
 _FEWEST = 8
-_BOOL = np.dtype("?")
 
 
 def ask_ahead(plan: Plan) -> Plan:
     """See the module's docstring."""
-    kernels, variables = list(plan.kernels), list(plan.locals)
-
-    def changed(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-        return tuple(s for step in steps for s in one(step))
-
-    def one(step: Step) -> tuple[Step, ...]:
-        step = inside(step, changed)
-        trip = _trip(step, plan.steps, kernels)
-        if trip is None or not isinstance(step, Loop):
-            return (step,)
-        answer = Place("local", len(variables))
-        try:
-            choice = _Choice(step, trip)
-            (asking, ask), (kernel, launch) = choice.question(answer), choice.kernel()
-        except NotAffine:
-            return (step,)
-        variables.append(_BOOL)
-        kernels.extend((asking, kernel))
-        all_trips = launch(len(kernels) - 1)
-        return (ask(len(kernels) - 2), If(answer, (all_trips,), (step,)))
-
-    steps = changed(plan.steps)
-    return replace(plan, steps=steps, kernels=tuple(kernels), locals=tuple(variables))
+    return with_choices(plan, _over_trips)
 
 
-def _trip(step: Step, steps: tuple[Step, ...], kernels: Sequence[Kernel]) -> Straight | None:
-    """A loop's trip, when it leaves nothing in local variables that others read."""
+def _over_trips(step: Step, choices: Choices) -> tuple[Made, tuple[Step, ...]]:
     if not isinstance(step, Loop) or step.stops or step.share is not None:
-        return None
-    trip = straighten(step.body, kernels)
-    if trip is None or not trip.checks:
-        return None
-    return trip if is_closed(trip, step, steps) else None
+        raise Unfit
+    trip = straighten(step.body, choices.kernels)
+    # it leaves nothing in local variables that others read
+    if trip is None or not trip.checks or not is_closed(trip, step, choices.steps):
+        raise Unfit
+    found = _Kernels(step, trip)
+    asking, kernel = found.question(choices.answer), found.kernel()
+    return asking, (choices.launch(kernel),)
 
 
-class _Choice:
-    """The kernels that take a loop's place: the question, and the one over all trips."""
+class _Kernels:
+    """What takes a loop's place: the question, and the kernel over all trips."""
 
     def __init__(self, loop: Loop, trip: Straight) -> None:
         self.loop = loop
@@ -85,7 +60,7 @@ class _Choice:
         for number in self.trip.checks:
             i = self.trips.instructions[number]
             if not isinstance(i, Apply) or i.op.relation != "in":
-                raise NotAffine
+                raise Unfit
             index, extent = map(self.trips.of_value, i.args)
             self.trips.assumed += [index, extent.plus(index, -1).plus(Affine(0, -1))]
 
@@ -93,7 +68,7 @@ class _Choice:
         """No trip reads what an earlier one has written; all loads come before the stores."""
         stores = [(n, i.access) for n, i in self.body if isinstance(i, Store)]
         if len({a.buffer for _, a in stores}) < len(stores):
-            raise NotAffine
+            raise Unfit
         targets = {a.buffer: self.trips.of_place(self._access(n)) for n, a in stores}
         first = min(n for n, _ in stores)
         for n, i in self.body:
@@ -101,7 +76,7 @@ class _Choice:
                 target = targets[i.access.buffer]
                 ahead = self.trips.of_place(self._access(n)).plus(target, -1)
                 if n > first or ahead.step != 0:
-                    raise NotAffine
+                    raise Unfit
                 self.trips.assumed.append(Affine().plus(ahead, _sign(target.step)))
         for target in targets.values():
             _sign(target.step)
@@ -121,7 +96,7 @@ class _Choice:
                 if end.values or not isinstance(end.rest, int):
                     found[end] = None
                 elif end.rest < 0:
-                    raise NotAffine
+                    raise Unfit
         return found
 
     # -- the kernels
@@ -130,7 +105,7 @@ class _Choice:
         """What the stores need, by the number of the trip."""
         wanted = {n for n, i in self.trip.body if isinstance(i, Store)}
         if not wanted:
-            raise NotAffine
+            raise Unfit
         found: Body = []
         for n, i in reversed(self.trip.body):
             if n in wanted:
@@ -155,7 +130,7 @@ class _Choice:
         for n, i in reversed(self.trip.body):
             if n in wanted:
                 if isinstance(i, Load) and self.trip.place(i.access.buffer).space != "local":
-                    raise NotAffine
+                    raise Unfit
                 wanted.update(operands(i))
                 found.append((n, i))
         return found[::-1]
@@ -163,5 +138,5 @@ class _Choice:
 
 def _sign(step: Size) -> int:
     if not isinstance(step, int) or step == 0:
-        raise NotAffine
+        raise Unfit
     return 1 if step > 0 else -1

@@ -20,8 +20,9 @@ from dataclasses import dataclass, replace
 
 from npjit.codegen.cpp_form import per_item
 from npjit.codegen.cpp_kernel import KernelPrinter
-from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements, versions
+from npjit.codegen.cpp_phase import Levels, PhasePrinter
 from npjit.codegen.cpp_reduce import Fold, fold
+from npjit.codegen.cpp_statements import Statements, versions
 from npjit.codegen.cpp_types import factor, size, stored
 from npjit.codegen.cpp_values import operands
 from npjit.core.size import product

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from npjit.codegen.cpp_form import GRAIN, is_point
 from npjit.codegen.cpp_loops import Loop
-from npjit.codegen.cpp_phase import Statements
+from npjit.codegen.cpp_statements import Statements
 from npjit.codegen.cpp_text import Writer
 from npjit.codegen.cpp_types import factor, is_complex, size, stored
 from npjit.codegen.cpp_values import Values

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from npjit.codegen.cpp_straight import Straight, is_closed, straighten
-from npjit.core.size import Size, Var, atoms, bounds, linear, substitute, var
+from npjit.codegen.cpp_straight import Straight, Unfit, is_closed, straighten
+from npjit.core.size import Size, Var, as_size, atoms, bounds, linear, substitute, var
 from npjit.schedule.kernel import (
     Access,
     Coordinate,
@@ -34,10 +34,6 @@ _FAR = 4
 
 # rows and elements along the row
 Distance = tuple[int, int]
-
-
-class Unfit(Exception):
-    """The loop is none of these."""
 
 
 @dataclass
@@ -111,7 +107,7 @@ def _along(nest: Nest, step: Step) -> Launch:
     given = {Var(f"s{k}"): s for k, s in enumerate(step.sizes)}
     items = substitute(extent, given)
     nest.needs += [items - nest.columns, nest.columns - items]
-    sizes = (*step.sizes, var(nest.column.name, nest.column.lo, nest.column.hi))
+    sizes = (*step.sizes, as_size(nest.column))
     return replace(step, kernel=len(nest.kernels) - 1, sizes=sizes)
 
 

@@ -16,9 +16,10 @@ from contextlib import contextmanager, nullcontext
 from npjit.codegen.cpp_form import cost, gathers_along, per_item
 from npjit.codegen.cpp_kernel import KernelPrinter
 from npjit.codegen.cpp_loops import loop
-from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements, versions
+from npjit.codegen.cpp_phase import Levels, PhasePrinter
 from npjit.codegen.cpp_pick import Pick, pick
 from npjit.codegen.cpp_reduce import fold
+from npjit.codegen.cpp_statements import Statements, versions
 from npjit.codegen.cpp_types import size
 from npjit.core.size import product
 from npjit.schedule.kernel import Kernel, Load, Phase, Store, extents

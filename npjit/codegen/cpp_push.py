@@ -17,14 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from npjit.codegen.cpp_affine import Affine
-from npjit.codegen.cpp_nest import Unfit
+from npjit.codegen.cpp_choice import Choices, with_choices
 from npjit.codegen.cpp_question import Made, made, question
-from npjit.codegen.cpp_straight import Straight, is_closed, straighten
+from npjit.codegen.cpp_straight import Straight, Unfit, is_closed, straighten
 from npjit.codegen.cpp_values import operands
-from npjit.core.size import Size, Var, linear, substitute, var
+from npjit.core.size import Size, Var, as_size, linear, substitute
 from npjit.schedule.kernel import (
     Access,
     Apply,
@@ -37,7 +35,7 @@ from npjit.schedule.kernel import (
     Scalar,
     Store,
 )
-from npjit.schedule.plan import If, Launch, Loop, Place, Plan, Step, inside
+from npjit.schedule.plan import Launch, Loop, Place, Plan, Step
 
 # rows of fewer elements gain nothing
 _FEWEST = 8
@@ -48,26 +46,13 @@ _GREATER = {">": 0, ">=": 0, "<": 1, "<=": 1}
 
 def push_folds(plan: Plan) -> Plan:
     """See the module's docstring."""
-    kernels, variables = list(plan.kernels), list(plan.locals)
 
-    def changed(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-        return tuple(s for step in steps for s in one(step))
+    def other(step: Step, choices: Choices) -> tuple[Made, tuple[Step, ...]]:
+        row = _Row(step, choices.steps, choices.kernels)
+        asking, kernel = row.question(choices.answer), row.handed_on()
+        return asking, row.pushed(choices.launch(kernel))
 
-    def one(step: Step) -> tuple[Step, ...]:
-        step = inside(step, changed)
-        answer = Place("local", len(variables))
-        try:
-            row = _Row(step, plan.steps, kernels)
-            (kernel, launch), (asking, ask) = row.handed_on(), row.question(answer)
-        except Unfit:
-            return (step,)
-        variables.append(np.dtype("?"))
-        kernels.extend((kernel, asking))
-        pushed = row.pushed(launch(len(kernels) - 2))
-        return (ask(len(kernels) - 1), If(answer, pushed, (step,)))
-
-    steps = changed(plan.steps)
-    return replace(plan, steps=steps, kernels=tuple(kernels), locals=tuple(variables))
+    return with_choices(plan, other)
 
 
 class _Row:
@@ -91,7 +76,7 @@ class _Row:
         # element k of a fold is there when the loop has done its trip k - lead; of those that are
         # not begun then the first one that takes it in is `gap` trips further
         self.lead = self._ask_fold()
-        more = fold.trips - _size(step.index)
+        more = fold.trips - as_size(step.index)
         if not isinstance(more, int) or not more <= min(1, self.lead):
             raise Unfit
         self.gap = self.lead - more + 1
@@ -132,7 +117,7 @@ class _Row:
                 continue
             step, rest = linear(i.access.offset, self.loop.index)
             if step == 0:
-                there = substitute(self.target.offset, {self.loop.index: _size(self.earlier)})
+                there = substitute(self.target.offset, {self.loop.index: as_size(self.earlier)})
                 ahead = rest - there
                 if not isinstance(ahead, int) or ahead > 0:
                     raise Unfit
@@ -177,8 +162,8 @@ class _Row:
 
     def handed_on(self) -> Made:
         """The kernel by which an element is handed on to all behind it, when a trip is done."""
-        trip = _size(self.loop.index)
-        at = {self.earlier: trip + self.lead, self.loop.index: trip + self.gap + _size(_BEHIND)}
+        trip = as_size(self.loop.index)
+        at = {self.earlier: trip + self.lead, self.loop.index: trip + self.gap + as_size(_BEHIND)}
         body = [(n, _along(i, at)) for n, i in self.fold.body]
         return made(self.fold.terms, [Axis(self.loop.trips - trip - self.gap)], body)
 
@@ -205,10 +190,6 @@ def _trip(
     if found is None or found.checks or found.bound or not is_closed(found, loop, steps):
         raise Unfit
     return found
-
-
-def _size(v: Var) -> Size:
-    return var(v.name, v.lo, v.hi)
 
 
 def _along(i: Instr, at: dict[Var, Size]) -> Instr:

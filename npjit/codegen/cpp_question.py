@@ -15,8 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from npjit.codegen.cpp_affine import Affine, NotAffine
-from npjit.codegen.cpp_straight import touched
+from npjit.codegen.cpp_affine import Affine
+from npjit.codegen.cpp_straight import Unfit, touched
 from npjit.codegen.cuda_terms import Terms
 from npjit.core.op import Kind, Op
 from npjit.core.size import Size
@@ -70,7 +70,7 @@ def _test(terms: Terms, body: Body, number: Affine) -> int:
     parts, args = ["{0}"], [_add(terms, body, Extent(number.rest, _INDEX))]
     for value, factor in number.values:
         if not isinstance(factor, int):
-            raise NotAffine
+            raise Unfit
         parts.append(f"{factor}LL * {{{len(args)}}}")
         args.append(value)
     return _add(terms, body, Apply(_row(f"{' + '.join(parts)} >= 0"), tuple(args), None, _BOOL))

@@ -18,16 +18,14 @@ only the call tells, the loop runs as it was.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
-
 from npjit.codegen.cpp_affine import Affine
-from npjit.codegen.cpp_nest import Nest, Unfit, find_nest, moved
+from npjit.codegen.cpp_choice import Choices, with_choices
+from npjit.codegen.cpp_nest import Nest, find_nest, moved
 from npjit.codegen.cpp_question import Made, question
+from npjit.codegen.cpp_straight import Unfit
 from npjit.codegen.cpp_wave import LANES, Wave, wave_kernel
-from npjit.core.size import Size, Var, floordiv, select, var
-from npjit.schedule.plan import If, Loop, Place, Plan, Step, inside
+from npjit.core.size import Size, Var, as_size, floordiv, select
+from npjit.schedule.plan import Loop, Plan, Step
 
 ROWS = LANES
 # elements that all rows of a group do together at least
@@ -38,35 +36,21 @@ _SLACK = 1
 
 def skew_rows(plan: Plan) -> tuple[Plan, dict[int, Wave]]:
     """See the module's docstring; with what is known of the new kernels, by their numbers."""
-    kernels, variables = list(plan.kernels), list(plan.locals)
     waves: dict[int, Wave] = {}
 
-    def changed(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-        return tuple(s for step in steps for s in one(step))
-
-    def one(step: Step) -> tuple[Step, ...]:
-        step = inside(step, changed)
-        answer = Place("local", len(variables))
+    def other(step: Step, choices: Choices) -> tuple[Made, tuple[Step, ...]]:
+        nest = find_nest(step, choices.steps, choices.kernels)
+        groups = _Groups(step, nest, lag_of(nest))
+        asking = question(nest.straight.terms, [], groups.needs(), choices.answer)
+        choices.kernels[:] = nest.kernels
         try:
-            nest = find_nest(step, plan.steps, kernels)
-            groups = _Groups(step, nest, lag_of(nest))
-            asking, ask = question(nest.straight.terms, [], groups.needs(), answer)
+            launch = choices.launch(groups.in_lanes())
         except Unfit:
-            return (step,)
-        variables.append(np.dtype("?"))
-        kernels[:] = [*nest.kernels, asking]
-        asked = ask(len(kernels) - 1)
-        try:
-            kernel, launch = groups.in_lanes()
-        except Unfit:
-            return (asked, If(answer, groups.steps(()), (step,)))
-        waves[len(kernels)] = Wave(groups.lag, nest.distances)
-        squares = launch(len(kernels))
-        kernels.append(kernel)
-        return (asked, If(answer, groups.steps((squares,)), (step,)))
+            return asking, groups.steps(())
+        waves[launch.kernel] = Wave(groups.lag, nest.distances)
+        return asking, groups.steps((launch,))
 
-    steps = changed(plan.steps)
-    return replace(plan, steps=steps, kernels=tuple(kernels), locals=tuple(variables)), waves
+    return with_choices(plan, other), waves
 
 
 def lag_of(nest: Nest) -> int:
@@ -90,7 +74,7 @@ class _Groups:
         self.nest = nest
         self.lag = lag
         self.group, self.line, self.column = (Var(f"{nest.row.name}{x}", 0) for x in "gra")
-        self.top = ROWS * _size(self.group)
+        self.top = ROWS * as_size(self.group)
         # how long all rows of a group are under way, and in whole squares
         self.times = nest.columns - (ROWS - 1) * lag
         self.groups = floordiv(nest.rows, ROWS)
@@ -108,12 +92,12 @@ class _Groups:
 
     def _changes(self) -> Size:
         """How long rows change places; never in the last group."""
-        return select(self.groups - 2 - _size(self.group), (ROWS - 1) * self.lag, 0)
+        return select(self.groups - 2 - as_size(self.group), (ROWS - 1) * self.lag, 0)
 
     def steps(self, group: tuple[Step, ...]) -> tuple[Step, ...]:
         """The loop over groups, and the one over rows that are left; `group`: a step for one."""
         nest = self.nest
-        left = moved(self.loop.body, {nest.row: _size(nest.row) + ROWS * self.groups})
+        left = moved(self.loop.body, {nest.row: as_size(nest.row) + ROWS * self.groups})
         return (
             self._ends(0, first=True),
             Loop(self.group, self.groups, group or (self._together(), self._changing())),
@@ -123,14 +107,14 @@ class _Groups:
 
     def _together(self) -> Step:
         """All rows of a group at the same time."""
-        time = _size(self.column)
+        time = as_size(self.column)
         rows = [self.nest.at(self.top + r, time + (ROWS - 1 - r) * self.lag) for r in range(ROWS)]
         return Loop(self.column, self.times, tuple(step for row in rows for step in row))
 
     def _changing(self) -> Step:
         """The same while one row after the other is through, in whose place one of the next group
         begins."""
-        time, body = _size(self.column), list[Step]()
+        time, body = as_size(self.column), list[Step]()
         for r in range(ROWS):
             since = time - r * self.lag
             column = select(since, since, since + self.nest.columns)
@@ -140,7 +124,7 @@ class _Groups:
     def _ends(self, top: Size, first: bool) -> Step:
         """What the first group's rows do before all are under way, and the last one's when the
         first row is through: row by row."""
-        line, at = _size(self.line), _size(self.column)
+        line, at = as_size(self.line), as_size(self.column)
         if first:
             count, row, column = self.lag * (ROWS - 1 - line), line, at
         else:
@@ -149,7 +133,3 @@ class _Groups:
         return Loop(
             self.line, ROWS - 1, (Loop(self.column, count, self.nest.at(top + row, column)),)
         )
-
-
-def _size(v: Var) -> Size:
-    return var(v.name, v.lo, v.hi)

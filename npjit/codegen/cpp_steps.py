@@ -15,33 +15,24 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 
-from npjit.codegen.cpp_call import CallPrinter
-from npjit.codegen.cpp_form import is_point, per_item
-from npjit.codegen.cpp_kernel import word_type
+from npjit.codegen.cpp_form import is_point
 from npjit.codegen.cpp_lanes import LanesPrinter, lanes_of
-from npjit.codegen.cpp_row_pass import RowPassPrinter
-from npjit.codegen.cpp_small import is_small_product, small_product
+from npjit.codegen.cpp_launches import LaunchPrinter, Work
+from npjit.codegen.cpp_names import Names
 from npjit.codegen.cpp_text import Writer
-from npjit.codegen.cpp_types import ctype, is_complex, stored
+from npjit.codegen.cpp_types import is_complex, stored
 from npjit.codegen.cpp_work import work_of
-from npjit.core.size import Size, Var, atoms, text
-from npjit.schedule.kernel import DType
+from npjit.core.size import Size, Var, atoms
 from npjit.schedule.plan import (
     Bind,
-    Call,
     Check,
-    Contract,
     If,
     Launch,
     Loop,
-    Matrix,
     Place,
     Plan,
-    RowPass,
     Save,
-    Source,
     Step,
-    Sweep,
     While,
     every_step,
     places_in,
@@ -61,19 +52,8 @@ class StepsPrinter:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.writer = Writer()
-        self.names = {v: f"n{i}" for i, v in enumerate(plan.sources)}
-        # of the names of local variables, or "m" for those of a share; "t" for copies of them
-        self.own = self.prefix = "l"
-        # places of the arena that have a name
-        self.slots: dict[Size, str] = {}
-        self.words: list[int] = []
-        word = 0
-        for spec in plan.inputs:
-            self.words.append(word)
-            if spec.is_scalar:
-                word += 2 if is_complex(spec.dtype) else 1
-            else:
-                word += 1 + 2 * len(spec.shape)
+        self.names = Names(plan)
+        self.launches = LaunchPrinter(self.names, self.writer)
 
     def print(self) -> str:
         """The text of both functions."""
@@ -105,44 +85,32 @@ class StepsPrinter:
 
     def _copy(self, save: Save, back: str) -> str:
         spec = self.plan.inputs[save.input]
-        rank, word = len(spec.shape), self.words[save.input] + 1
+        rank, word = len(spec.shape), self.names.words[save.input] + 1
         given = [
-            self._pointer(save.place, "char"),
-            self._pointer(Place("input", save.input), "char"),
+            self.names.pointer(save.place, "char"),
+            self.names.pointer(Place("input", save.input), "char"),
         ]
         layout = f"{rank}, in + {word}, in + {word + rank}, {spec.dtype.itemsize}, {back}"
         return f"nj_keep({', '.join(given)}, {layout});"
 
     # ------------------------------------------------------------ sizes
 
-    def size(self, value: Size) -> str:
-        """A size over the plan's variables."""
-        return text(value, lambda v: self.names[v], "nj_size_")
-
     def _read(self, used: Iterable[Size]) -> None:
         """Declare the variables that these sizes need."""
         needed = set().union(*(atoms(s) for s in used))
         for variable, source in self.plan.sources.items():
             if variable in needed:
-                word = self._word(source)
-                self.writer.line(f"const i64 {self.names[variable]} = in[{word}];")
-
-    def _word(self, source: Source) -> int:
-        start = self.words[source.input]
-        rank = len(self.plan.inputs[source.input].shape)
-        return (
-            start
-            + {"value": 0, "extent": 1 + source.axis, "stride": 1 + rank + source.axis}[source.what]
-        )
+                word = self.names.word(source)
+                self.writer.line(f"const i64 {self.names.sizes[variable]} = in[{word}];")
 
     def _prepare(self) -> None:
         words = [self.plan.arena, *self._described()]
         guards = self.plan.guards
         self._read([*words, *(s for g in guards for s in (g.a, g.b))])
         for g in guards:
-            held = f"{self.size(g.a)} {g.relation} {self.size(g.b)}"
+            held = f"{self.names.size(g.a)} {g.relation} {self.names.size(g.b)}"
             self.writer.line(f"if (!({held})) return 1;")
-        self.writer.lines(f"out[{i}] = {self.size(w)};" for i, w in enumerate(words))
+        self.writer.lines(f"out[{i}] = {self.names.size(w)};" for i, w in enumerate(words))
         self.writer.line("return 0;")
 
     def _described(self) -> list[Size]:
@@ -172,7 +140,7 @@ class StepsPrinter:
 
     def _name_memory(self) -> None:
         """The arrays' addresses as variables, since what a loop stores might change `in` itself."""
-        for number, word in enumerate(self.words):
+        for number, word in enumerate(self.names.words):
             self.writer.declare("char*", f"in{number}", f"(char*)in[{word}]")
         for number in range(len(self.plan.outputs)):
             self.writer.declare("char*", f"out{number}", f"buffers[{number}]")
@@ -180,12 +148,13 @@ class StepsPrinter:
     def _name_slots(self) -> None:
         """Offsets into the arena that several steps compute, each of which is a long expression to
         the compiler."""
+        names = self.names
         places = Counter(p.offset for p in places_in(self.plan.steps) if p.space == "arena")
         for offset, count in places.items():
-            if count > 1 and not isinstance(offset, int) and atoms(offset) <= self.names.keys():
-                name = f"slot{len(self.slots)}"
-                self.writer.declare("char*", name, f"arena + {self.size(offset)}")
-                self.slots[offset] = name
+            if count > 1 and not isinstance(offset, int) and atoms(offset) <= names.sizes.keys():
+                name = f"slot{len(names.slots)}"
+                self.writer.declare("char*", name, f"arena + {names.size(offset)}")
+                names.slots[offset] = name
 
     def _steps(self, steps: Iterable[Step]) -> None:
         for step in steps:
@@ -199,39 +168,27 @@ class StepsPrinter:
         elif isinstance(step, If):
             self._branch(step)
         elif isinstance(step, Bind):
-            self.names[step.var] = f"b_{step.var.name}"
-            self.writer.line(
-                f"const i64 {self.names[step.var]} = {self._value(step.place, 'i64')};"
-            )
+            name = self.names.sizes[step.var] = f"b_{step.var.name}"
+            self.writer.line(f"const i64 {name} = {self.names.value(step.place, 'i64')};")
         elif isinstance(step, Check):
-            self.writer.line(f"if (!{self._value(step.place)}) return {step.number};")
+            self.writer.line(f"if (!{self.names.value(step.place)}) return {step.number};")
         elif isinstance(step, Launch) and is_point(self.plan.kernels[step.kernel]):
-            self._launch(step)
+            self.launches.print(step)
         else:
             self._call(step)
 
-    def _call(self, step: Launch | Contract | Call | Sweep | RowPass) -> None:
+    def _call(self, step: Work) -> None:
         """A step that is a real call: it gets copies of local variables, which can so stay in
         registers everywhere else."""
-        used = _locals_in(step)
-        apart = used or isinstance(step, Sweep | RowPass)
-        with self.writer.block("") if apart else nullcontext():
+        names, used = self.names, _locals_in(step)
+        with self.writer.block("") if used else nullcontext():
             self._copy_locals(used, "t")
-            self.prefix = "t"
-            if isinstance(step, Launch):
-                self._launch(step)
-            elif isinstance(step, Sweep):
-                self._sweep(step)
-            elif isinstance(step, Contract):
-                self._contract(step)
-            elif isinstance(step, RowPass):
-                self._row_pass(step)
-            else:
-                CallPrinter(step, self.size, self._pointer).print(self.writer)
-            self.prefix = self.own
+            names.prefix = "t"
+            self.launches.print(step)
+            names.prefix = names.own
             for number in used:
                 planes = ("[0]", "[1]") if is_complex(self.plan.locals[number]) else ("",)
-                own = f"{self.own}{number}"
+                own = f"{names.own}{number}"
                 self.writer.lines(f"{own}{plane} = t{number}{plane};" for plane in planes)
 
     def _copy_locals(self, numbers: Iterable[int], prefix: str) -> None:
@@ -239,7 +196,7 @@ class StepsPrinter:
         for number in numbers:
             kind = stored(self.plan.locals[number])
             parts = ("[2]", "[0]", "[1]") if is_complex(self.plan.locals[number]) else ("", "")
-            values = ", ".join(f"{self.own}{number}{part}" for part in parts[1:])
+            values = ", ".join(f"{self.names.own}{number}{part}" for part in parts[1:])
             self.writer.line(f"{kind} {prefix}{number}{parts[0]} = {{{values}}};")
 
     # ------------------------------------------------------------ loops and branches
@@ -248,11 +205,11 @@ class StepsPrinter:
         """In strips, after each of which Ctrl-C is looked for; shared out among threads, if the
         trips are apart."""
         w = self.writer
-        name = self.names[step.index] = f"x_{step.index.name}"
+        name = self.names.index(step.index)
         if step.share is not None:
             self._shared_loop(step, step.share)
             return
-        trips = self.size(step.trips)
+        trips = self.names.size(step.trips)
         is_quick = self._is_quick(step.body)
         if is_quick and isinstance(step.trips, int) and step.trips <= STRIP:
             self._unroll(step)
@@ -266,7 +223,7 @@ class StepsPrinter:
 
     def _strips(self, step: Loop, begin: str, end: str) -> None:
         w = self.writer
-        name = self.names[step.index]
+        name = self.names.sizes[step.index]
         lanes = lanes_of(step, self.plan)
         strip = "NJ_MANY" if lanes else STRIP if self._is_quick(step.body) else SHORT
         first, last = (f"{word}_{step.index.name}" for word in ("first", "last"))
@@ -275,8 +232,8 @@ class StepsPrinter:
             w.line(f"const i64 {last} = nj_size_min({end}, {first} + {strip});")
             if lanes:
                 if isinstance(lanes.inner, Loop):
-                    self.names[lanes.inner.index] = "trip"
-                given = (self.plan, w, self.size, self._pointer, self._steps)
+                    self.names.sizes[lanes.inner.index] = "trip"
+                given = (self.plan, w, self.names.size, self.names.pointer, self._steps)
                 LanesPrinter(lanes, *given).print(name, first, last)
                 return
             self._unroll(step)
@@ -287,16 +244,15 @@ class StepsPrinter:
     def _shared_loop(self, step: Loop, share: Var) -> None:
         """The trips as a function of their range, with local variables of its own."""
         w = self.writer
-        trips, name = self.size(step.trips), step.index.name
-        work = self.size(work_of(step, self.plan))
-        self.names[share] = f"x_{share.name}"
-        given = f"i64 {self.names[share]}, i64 begin_{name}, i64 end_{name}"
+        trips, name = self.names.size(step.trips), step.index.name
+        work = self.names.size(work_of(step, self.plan))
+        given = f"i64 {self.names.index(share)}, i64 begin_{name}, i64 end_{name}"
         with w.block(""):
             with w.block(f"const auto run = [=]({given}) -> int", "};"):
                 self._copy_locals(_locals_in(step), "m")
-                self.own = self.prefix = "m"
+                self.names.own = self.names.prefix = "m"
                 self._strips(step, f"begin_{name}", f"end_{name}")
-                self.own = self.prefix = "l"
+                self.names.own = self.names.prefix = "l"
                 w.line("return NPJIT_OK;")
             w.line(f"const int code = nj_share(api, {trips}, {work}, run);")
             w.line("if (code) return code;")
@@ -324,7 +280,7 @@ class StepsPrinter:
 
     def _stop(self, stops: Sequence[Place]) -> None:
         if stops:
-            self.writer.line(f"if ({' || '.join(map(self._value, stops))}) break;")
+            self.writer.line(f"if ({' || '.join(map(self.names.value, stops))}) break;")
 
     def _while(self, step: While) -> None:
         w = self.writer
@@ -334,125 +290,15 @@ class StepsPrinter:
             self._stop(step.stops)
             with w.block(""):
                 self._steps(step.test)
-            w.line(f"if (!{self._value(step.condition)}) break;")
+            w.line(f"if (!{self.names.value(step.condition)}) break;")
             self._steps(step.body)
 
     def _branch(self, step: If) -> None:
-        with self.writer.block(f"if ({self._value(step.condition)})"):
+        with self.writer.block(f"if ({self.names.value(step.condition)})"):
             self._steps(step.then)
         if step.other:
             with self.writer.block("else"):
                 self._steps(step.other)
-
-    # ------------------------------------------------------------ launches
-
-    def _value(self, place: Place, kind: str = "u8") -> str:
-        """The single element at a place, a bool if nothing else is said."""
-        if place.space == "local":
-            return f"{self.own}{place.number}"
-        return f"*{self._pointer(place, kind)}"
-
-    def _pointer(self, place: Place, kind: str) -> str:
-        if place.space == "local":
-            address = "" if is_complex(self.plan.locals[place.number]) else "&"
-            return f"({kind}*){address}{self.prefix}{place.number}"
-        if place.space == "input":
-            base = f"in{place.number}"
-        elif place.space == "output":
-            base = f"out{place.number}"
-        elif place.offset in self.slots:
-            return f"({kind}*){self.slots[place.offset]}"
-        else:
-            base = "arena"
-        if place.offset != 0:
-            return f"({kind}*)({base} + {self.size(place.offset)})"
-        return f"({kind}*){base}"
-
-    def _sweep(self, step: Sweep) -> None:
-        """The launches as one function of their number, the trip and the rows."""
-        w = self.writer
-        trip = ""
-        if step.index is not None:
-            trip = self.names[step.index] = f"x_{step.index.name}"
-        pairs = list(zip(step.launches, step.paces, strict=True))
-        with w.block("const nj_pace paces[] =", "};"):
-            for launch, p in pairs:
-                kernel = self.plan.kernels[launch.kernel]
-                work = p.each * per_item(kernel, kernel.phases)
-                pace = (p.first, p.rows, p.lag, p.below, work)
-                w.line(f"{{{', '.join(map(self.size, pace))}}},")
-        with w.block(f"const auto run = [=](i64 k, i64 {trip}, i64 from, i64 to)", "};"):
-            for k, (launch, p) in enumerate(pairs):
-                each = f"({self.size(p.each)})"
-                with w.block(f"if (k == {k})"):
-                    self._launch(launch, "_rows", [f"from * {each}", f"to * {each}"])
-        sizes = f"{{0, 0, {step.lag}, {step.below}, 0}}, {self.size(step.trips)}"
-        is_round = "true" if step.is_round else "false"
-        call = f"nj_sweep(api, paces, {sizes}, {self.size(step.bytes)}, {is_round}, run)"
-        w.line(f"if ({call}) return NPJIT_INTERRUPTED;")
-
-    def _row_pass(self, step: RowPass) -> None:
-        def one(s: Launch | Contract) -> None:
-            if isinstance(s, Launch):
-                self._launch(s)
-            else:
-                self._contract(s)
-
-        def some(s: Launch, begin: str, end: str) -> None:
-            self._launch(s, "_rows", [begin, end])
-
-        kernels = self.plan.kernels
-        RowPassPrinter(step, kernels, self.size, self._pointer, one, some).print(self.writer)
-
-    def _launch(self, step: Launch, suffix: str = "", more: Sequence[str] = ()) -> None:
-        kernel = self.plan.kernels[step.kernel]
-        given = ["api"]
-        shared = [b for b in kernel.buffers if b.role != "row"]
-        pairs = zip(shared, step.buffers, strict=True)
-        given += [self._pointer(place, stored(b.dtype)) for b, place in pairs]
-        given += [self.size(s) for s in step.sizes]
-        for number, dtype in zip(step.scalars, kernel.scalars, strict=True):
-            given += self._scalar(self.words[number], dtype)
-        self.writer.line(f"k{step.kernel}{suffix}({', '.join([*given, *more])});")
-
-    def _scalar(self, word: int, dtype: DType) -> list[str]:
-        kind = word_type(dtype)
-        words = [word, word + 1] if is_complex(dtype) else [word]
-        if kind == "f64":
-            return [f"__builtin_bit_cast(f64, in[{w}])" for w in words]
-        return [f"({kind})in[{w}]" for w in words]
-
-    def _contract(self, step: Contract) -> None:
-        kind = ctype(step.dtype)
-        memory = kind if is_complex(step.dtype) else stored(step.dtype)
-        loops = [
-            f"for (i64 j{i} = 0; j{i} < {self.size(n)}; ++j{i})" for i, n in enumerate(step.batch)
-        ]
-        m, n, k = (self.size(s) for s in (step.m, step.n, step.k))
-        a, b, c = (self._matrix(x, memory) for x in (step.a, step.b, step.c))
-        given = [", ".join(x) for x in (a, b, c)]
-        if is_small_product(step):
-            call = small_product(kind, step, *given)
-        elif 1 not in (step.m, step.n) or step.a.place == step.c.place:
-            call = f"nj_matmul<{kind}>({', '.join(['api', m, n, k, *given])});"
-        elif step.n == 1:
-            vectors = f"{b[0]}, {b[1]}, {c[0]}, {c[1]}"
-            call = f"nj_times_vector<{kind}>(api, {m}, {k}, {given[0]}, {vectors});"
-        else:
-            vectors = f"{a[0]}, {a[2]}, {c[0]}, {c[2]}"
-            turned = f"{b[0]}, {b[2]}, {b[1]}"
-            call = f"nj_times_vector<{kind}>(api, {n}, {k}, {turned}, {vectors});"
-        self.writer.line(" ".join([*loops, call]))
-
-    def _matrix(self, matrix: Matrix, kind: str) -> tuple[str, str, str]:
-        """Pointer to the first element of this batch's matrix, and its strides."""
-        parts = [f"({kind}*)({self._pointer(matrix.place, 'char')})"]
-        if matrix.offset != 0:
-            parts.append(self.size(matrix.offset))
-        for i, stride in enumerate(matrix.batch):
-            if stride != 0:
-                parts.append(f"({self.size(stride)}) * j{i}")
-        return " + ".join(parts), self.size(matrix.row), self.size(matrix.column)
 
 
 def _locals_in(step: Step) -> list[int]:

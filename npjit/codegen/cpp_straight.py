@@ -24,6 +24,10 @@ from npjit.schedule.plan import Bind, Check, If, Launch, Place, Step, places_in
 _EITHER = Op("either", Kind.ELEMENTWISE, lambda *_: None, c="nj_select({0}, {1}, {2})", choice=True)
 
 
+class Unfit(Exception):
+    """The loop has no such form."""
+
+
 class OpenTerms(Terms):
     """Terms whose sizes are those of the plan."""
 

@@ -24,7 +24,7 @@ from npjit.codegen.cpp_near import NearPrinter
 from npjit.codegen.cpp_types import factor, is_complex
 from npjit.codegen.cpp_types import size as size_text
 from npjit.codegen.cuda_terms import Terms, actual
-from npjit.core.size import Expr, Size, Var, atoms, floordiv, linear, smin, substitute, var
+from npjit.core.size import Size, Var, as_size, atoms, floordiv, linear, smin, substitute, var
 from npjit.schedule.kernel import (
     Access,
     Apply,
@@ -289,7 +289,7 @@ class _Joiner:
         if self._is_short():
             return replace(launch, sizes=self._sizes(launch, 0))
         index = Var(f"{self.loop.index.name}q", 0)
-        first = PIECE * Expr((((index,), 1),))
+        first = PIECE * as_size(index)
         sizes = (*self._sizes(launch, first)[:-1], smin(PIECE, self.loop.trips - first))
         pieces = floordiv(self.loop.trips + PIECE - 1, PIECE)
         return Loop(index, pieces, (replace(launch, sizes=sizes),))

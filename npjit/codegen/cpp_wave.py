@@ -13,10 +13,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from npjit.codegen.cpp_nest import Distance, Nest, Unfit
+from npjit.codegen.cpp_nest import Distance, Nest
 from npjit.codegen.cpp_phase import row_text
 from npjit.codegen.cpp_question import Made, made
-from npjit.core.size import Size, Var, linear, substitute, var
+from npjit.codegen.cpp_straight import Unfit
+from npjit.core.size import Size, Var, as_size, linear, substitute
 from npjit.schedule.kernel import (
     Access,
     Apply,
@@ -49,7 +50,7 @@ def wave_kernel(nest: Nest, lag: int, top: Size, times: Size) -> Made:
     """The kernel for the group whose first row is `top`, in which row r is at element
     time + (7 - r) * lag. Its axes are rows, times and the elements of a row; `Unfit` where vectors
     cannot do what it does."""
-    row, time = var("lane", 0), var("time", 0)
+    row, time = as_size(_ROW), as_size(_TIME)
     at = {nest.row: top + row, nest.column: time + (LANES - 1 - row) * lag}
     body = [(n, _moved(i, at)) for n, i in nest.straight.body]
     _ask_values(body)

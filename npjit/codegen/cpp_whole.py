@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from npjit.codegen.cpp_form import cost
 from npjit.codegen.cpp_kernel import KernelPrinter, width
 from npjit.codegen.cpp_loops import loop
-from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements
+from npjit.codegen.cpp_phase import Levels, PhasePrinter
 from npjit.codegen.cpp_reduce import Fold, fold
+from npjit.codegen.cpp_statements import Statements
 from npjit.codegen.cpp_stream import Stream, print_stream
 from npjit.codegen.cpp_types import stored
 from npjit.schedule.kernel import Load, Phase

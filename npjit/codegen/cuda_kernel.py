@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from npjit.codegen.cpp_kernel import word_type
-from npjit.codegen.cpp_phase import Statements
 from npjit.codegen.cpp_reduce import ArgFold, Fold, MomentsFold, fold
+from npjit.codegen.cpp_statements import Statements
 from npjit.codegen.cpp_text import Writer
 from npjit.codegen.cpp_types import factor, is_complex, size, stored
 from npjit.codegen.cpp_values import Values

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from npjit.codegen.cpp_phase import Levels, PhasePrinter, Statements, condition
+from npjit.codegen.cpp_phase import Levels, PhasePrinter, condition
+from npjit.codegen.cpp_statements import Statements
 from npjit.codegen.cpp_types import ctype, is_complex, plane, stored
 from npjit.codegen.cpp_values import Values
 from npjit.codegen.cuda_launch import Slot

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from npjit.codegen.cpp_phase import Statements
+from npjit.codegen.cpp_statements import Statements
 from npjit.codegen.cuda_kernel import CudaPrinter, merged
 from npjit.codegen.cuda_lanes import LanePrinter, Moves, levels_of
 from npjit.codegen.cuda_launch import Configured, Request, Start, up

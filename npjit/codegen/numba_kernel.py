@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from npjit.codegen.cpp_phase import Levels, Statements
+from npjit.codegen.cpp_phase import Levels
+from npjit.codegen.cpp_statements import Statements
 from npjit.codegen.cpp_types import ctype, factor, size
 from npjit.codegen.numba_fold import NumbaFold
 from npjit.codegen.numba_text import NumbaPhase, NumbaValues

@@ -5,7 +5,7 @@ decide.
 bounds cannot settle is decided by those values, and the answer is recorded as a `Guard`: the
 compiled code is used again only for sizes that give the same answers.
 
-    >>> from npjit.core.size import var
+    >>> from npjit.core.size import as_size, var
     >>> n, m = var("n", lo=0), var("m", lo=0)
     >>> known = Assumptions({"n": 5, "m": 5})
     >>> known.eq(n, m), known.decide_eq(n, m), known.eq(n, m)
@@ -289,7 +289,7 @@ class Assumptions:
         for v in sorted(known, key=lambda v: v.name):
             other = first.setdefault(self.values[v.name], v)
             if other is not v:
-                self.decide_eq(*(Expr((((x,), 1),)) for x in (other, v)))
+                self.decide_eq(*(as_size(x) for x in (other, v)))
         return len(first) < len(known)
 
     def specialise(self, size: Size) -> int:

@@ -11,7 +11,7 @@ stride to the smallest, then which of them merge.
 
 from __future__ import annotations
 
-from npjit.core.size import Expr, Shape, Size, Var
+from npjit.core.size import Shape, Size, Var, as_size
 
 Layout = str | tuple[str, ...]
 
@@ -28,7 +28,7 @@ def strides_of(position: int, shape: Shape, layout: Layout) -> tuple[Size, ...]:
     fixed: dict[str, Size] = {"0": 0, "1": 1, "x": 0}
     strides: list[Size] = []
     for axis, letter in enumerate(layout[: len(shape)]):
-        unknown = Expr((((stride_variable(position, axis, letter),), 1),))
+        unknown = as_size(stride_variable(position, axis, letter))
         strides.append(fixed.get(letter, unknown))
     return tuple(strides)
 

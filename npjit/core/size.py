@@ -129,11 +129,12 @@ def _combine(a: Size, b: Size, sign: int) -> Size:
 
 def var(name: str, lo: Bound = None, hi: Bound = None) -> Expr:
     """A new unknown as a size."""
-    return Expr((((Var(name, lo, hi),), 1),))
+    return as_size(Var(name, lo, hi))
 
 
-def _atom(fn: Fn) -> Expr:
-    return Expr((((fn,), 1),))
+def as_size(atom: Atom) -> Expr:
+    """An unknown or a term as a size."""
+    return Expr((((atom,), 1),))
 
 
 def floordiv(a: Size, b: Size) -> Size:
@@ -148,11 +149,11 @@ def floordiv(a: Size, b: Size) -> Size:
         if not rest:
             return _build(whole)
         if whole:
-            return _build(whole) + _atom(Fn("floordiv", (_build(rest), b)))
+            return _build(whole) + as_size(Fn("floordiv", (_build(rest), b)))
     if a == b:
         return 1
     quotient = _exact_quotient(a, b)
-    return quotient if quotient is not None else _atom(Fn("floordiv", (a, b)))
+    return quotient if quotient is not None else as_size(Fn("floordiv", (a, b)))
 
 
 def _exact_quotient(a: Size, b: Size) -> Size | None:
@@ -182,10 +183,10 @@ def mod(a: Size, b: Size) -> Size:
         rest = _build({m: c for m, c in _terms(a) if c % b})
         if isinstance(rest, int):
             return rest % b
-        return _atom(Fn("mod", (rest, b)))
+        return as_size(Fn("mod", (rest, b)))
     if a == b or _exact_quotient(a, b) is not None:
         return 0
-    return _atom(Fn("mod", (a, b)))
+    return as_size(Fn("mod", (a, b)))
 
 
 def smin(a: Size, b: Size) -> Size:
@@ -205,7 +206,7 @@ def _extreme(name: str, a: Size, b: Size) -> Size:
     if high is not None and high <= 0:
         return b if name == "min" else a
     first, second = sorted((a, b), key=text)
-    return _atom(Fn(name, (first, second)))
+    return as_size(Fn(name, (first, second)))
 
 
 def select(i: Size, a: Size, b: Size) -> Size:
@@ -215,12 +216,12 @@ def select(i: Size, a: Size, b: Size) -> Size:
         return a
     if high is not None and high < 0:
         return b
-    return _atom(Fn("select", (i, a, b)))
+    return as_size(Fn("select", (i, a, b)))
 
 
 def pow2(n: Size) -> Size:
     """2 ** n; n is assumed to be in 0..GREATEST_EXPONENT."""
-    return 1 << _exponent(n) if isinstance(n, int) else _atom(Fn("pow2", (n,)))
+    return 1 << _exponent(n) if isinstance(n, int) else as_size(Fn("pow2", (n,)))
 
 
 def _exponent(n: int) -> int:
@@ -256,7 +257,7 @@ def linear(size: Size, v: Var) -> tuple[Size | None, Size]:
         others = list(mono)
         if v in mono:
             others.remove(v)
-        if any(a == v or (isinstance(a, Fn) and v in atoms(Expr((((a,), 1),)))) for a in others):
+        if any(a == v or (isinstance(a, Fn) and v in atoms(as_size(a))) for a in others):
             return None, size
         (coefficient if v in mono else rest)[tuple(others)] = c
     return _build(coefficient), _build(rest)
@@ -347,7 +348,7 @@ _BUILDERS: dict[str, Callable[..., Size]] = {
 def _substitute_atom(atom: Atom, values: Mapping[Var, Size]) -> Size:
     if isinstance(atom, Var):
         found = values.get(atom)
-        return Expr((((atom,), 1),)) if found is None else found
+        return as_size(atom) if found is None else found
     return _BUILDERS[atom.name](*[substitute(a, values) for a in atom.args])
 
 
@@ -358,7 +359,7 @@ def resolved(size: Size, le: Callable[[Size, Size], bool | None]) -> Size:
 
 def _resolved_atom(atom: Atom, le: Callable[[Size, Size], bool | None]) -> Size:
     if isinstance(atom, Var):
-        return Expr((((atom,), 1),))
+        return as_size(atom)
     args = [resolved(a, le) for a in atom.args]
     if atom.name == "select" and le(0, args[0]):
         return args[1]

@@ -14,158 +14,34 @@ from typing import Any
 from npjit.core.assume import Unknown
 from npjit.core.size import mod
 from npjit.frontend.carries import Permuted
-from npjit.frontend.decisions import Decisions
 from npjit.frontend.effects import Watch
 from npjit.frontend.items import Generated, Items, Values, items_of, lists_in
-from npjit.frontend.lists import CHANGING, GrowingList, is_stacked
+from npjit.frontend.lists import CHANGING
 from npjit.frontend.loops import Stager
-from npjit.frontend.ordering import order_of
+from npjit.frontend.many import LONGEST, ManyValues
 from npjit.frontend.resized import Resizing, Written
-from npjit.frontend.values import NotStaged, is_number, same, truth_of
+from npjit.frontend.values import NotStaged, same, truth_of
 from npjit.ops.errors import NotCaptured
 from npjit.ops.readings import TwoReadings
-from npjit.ops.symint import SymInt, wrap
 from npjit.ops.tracer import where_called
 
 # loops of at most so many trips unroll; those whose arrays change their shape up to the second
-# number, loops that cannot be staged up to the third
+# number, loops that cannot be staged up to LONGEST
 SHORT = 4
+RESIZED = 16
 # so many trips of unrolled loops inside each other: those inside do not unroll
 UNROLLED = 64
-RESIZED = 16
-LONGEST = 256
 # a trip behind a traced way out is a branch inside the one before: so many at most
 NESTED = 8
 # iterators that run code of the user's for each item
 _LAZY = (types.GeneratorType, map, filter, Values)
 
 
-class Control(Decisions):
+class Control(ManyValues):
     """The control flow of one trace."""
 
     # trips of the unrolled loops around, multiplied
     unrolled = 1
-
-    # ------------------------------------------------------------ items
-
-    def listed(
-        self,
-        iterable: Any,
-        element: Callable[[Any], Any],
-        test: Callable[[Any], Any] | None = None,
-    ) -> list[Any]:
-        """[element(item) for item in iterable if test(item)]"""
-        made = GrowingList(self.block, [])
-        if type(iterable) is Generated:
-            iterable = iterable.take()
-        if not self._is_long(iterable) and test is None:
-            return [element(item) for item in iterable]
-
-        def given(item: Any) -> tuple[()]:
-            made.append(element(item))
-            return ()
-
-        def body(item: Any) -> tuple[()]:
-            if test is None:
-                return given(item)
-            self.branch(test(item), lambda: given(item), lambda: (), (), ())
-            return ()
-
-        if not self._is_long(iterable):
-            for item in iterable:
-                body(item)
-            return made
-
-        self.for_loop(iterable, body, (), (), ())
-        return made
-
-    def generated(
-        self,
-        iterable: Any,
-        element: Callable[[Any], Any],
-        test: Callable[[Any], Any] | None = None,
-    ) -> Any:
-        """(element(item) for item in iterable if test(item))"""
-        values = Values(iterable, element, test)
-        if type(iterable) is Generated:
-            values = iterable.take().then(element, test)
-        made = Generated(values)
-        return made if self._is_long(values.iterable) else iter(made)
-
-    def _is_long(self, iterable: Any) -> bool:
-        """Whether Python should not go through an iterable item by item."""
-        if type(iterable) is range and len(iterable) <= LONGEST:
-            return False
-        return items_of(self.block, iterable) is not None
-
-    def total(self, values: Values, start: Any) -> Any:
-        """sum(values, start)"""
-
-        def body(item: Any, total: Any) -> tuple[Any]:
-            wanted = values.test is None or values.test(item)
-            more = self.choose(wanted, lambda: total + values.element(item), lambda: total)
-            return (more,)
-
-        (made,) = self.for_loop(values.iterable, body, (start,), ("total",), ())
-        return made
-
-    def found(self, values: Values, wanted: bool) -> Any:
-        """Whether some value is true (`wanted`), or some is false."""
-
-        def body(item: Any, found: Any) -> tuple[Any]:
-            value = values.element(item)
-            value = value if wanted else self.not_(value)
-            hit = value if values.test is None else self.and_(values.test(item), lambda: value)
-            return (self.choose(hit, lambda: True, lambda: found),)
-
-        (made,) = self.for_loop(values.iterable, body, (False,), ("found",), (0,))
-        return made
-
-    def each_of(self, count: Any) -> Items:
-        """0, 1, ..., count - 1"""
-        return Items(count, lambda k: k, self.block)
-
-    def extreme(self, values: Values, better: Callable[[Any, Any], Any]) -> Any:
-        """The best of some values."""
-        if values.test is not None:
-            values = Values(self.listed(values.iterable, values.element, values.test))
-        items = items_of(self.block, values.iterable)
-        assert items is not None
-        some = wrap(self.block, items.trips) > 0
-        self.assert_(some, lambda: "an empty iterable")  # noqa: UP005 (no unittest)
-
-        def body(item: Any, best: Any) -> tuple[Any]:
-            new = values.element(item)
-            return (better(best, new),)
-
-        (made,) = self.for_loop(items.rest(), body, (values.element(items.get(0)),), ("best",), ())
-        return made
-
-    def list_of(self, cls: Any, values: Any) -> Any:
-        """list(values), where the name `list` stands for `cls`"""
-        if cls is list and type(values) is Generated:
-            values = values.take()
-            return self.listed(values.iterable, values.element, values.test)
-        return values.copy() if cls is list and is_stacked(values) else cls(values)
-
-    def order(self, items: Any, key: Any, reverse: Any) -> Any:
-        """The positions of a list's items in their order; None where Python can sort."""
-        return order_of(self, items, key, reverse)
-
-    def growing(self, items: list[Any]) -> Any:
-        """A list display that the function appends to, or indexes."""
-        return GrowingList(self.block, items)
-
-    def repeated(self, items: list[Any], count: Any) -> Any:
-        """items * count, for a list that the function appends to, or indexes."""
-        value = items[0] if len(items) == 1 else None
-        if type(count) is not SymInt or not is_number(value):
-            return self.growing(items * count)
-        if not self.block.sizes.decide_le(1, count.size):
-            return self.growing([])
-        return GrowingList.repeated(self.block, value, count.size)
-
-    # ------------------------------------------------------------ loops
 
     def for_loop(
         self,

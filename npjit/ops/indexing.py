@@ -16,10 +16,10 @@ from npjit.core.assume import Unknown
 from npjit.core.graph import Block, Node, TensorType, Weight
 from npjit.core.op import Bind
 from npjit.core.size import (
-    Expr,
     Shape,
     Size,
     Var,
+    as_size,
     depth,
     floordiv,
     select,
@@ -114,7 +114,7 @@ def bind(block: Block, node: Node, least: Size, greatest: Size) -> Size:
     """A size variable that stands for an int64 scalar node."""
     for v, known in block.binds.items():
         if known.args[0] is node:
-            return Expr((((v,), 1),))
+            return as_size(v)
     low = least if isinstance(least, int) else None
     _require_wieldy(greatest)
     unknown = Var(f"v{len(block.sizes.ranges)}", low)
@@ -124,7 +124,7 @@ def bind(block: Block, node: Node, least: Size, greatest: Size) -> Size:
     type_ = TensorType((), build.INT64, Weight.SCALAR)
     block.add(ROWS["bind"], (node,), Bind(unknown, least, greatest), type_)
     block.sizes.ranges[unknown] = (least, greatest)
-    return Expr((((unknown,), 1),))
+    return as_size(unknown)
 
 
 def _check_index(block: Block, node: Node, n: Size) -> None:

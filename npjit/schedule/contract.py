@@ -67,9 +67,12 @@ class _Operand:
 
 
 def lower_contract(
-    group: Group, labels: Labels, strides_of: Callable[[Node], Sequence[Size]]
+    group: Group,
+    labels: Labels,
+    strides_of: Callable[[Node], Sequence[Size]],
+    spare: Size = 0,
 ) -> Product:
-    """The batched matrix product of a CONTRACT group."""
+    """The batched matrix product of a CONTRACT group; `spare` elements follow each of its rows."""
     n = group.step
     assert n is not None
     a, b = (_read(group, labels, k, strides_of) for k in range(2))
@@ -108,6 +111,7 @@ def lower_contract(
         a.matrix(batch, row, inner),
         b.matrix(batch, inner, column),
         c.matrix(batch, row, column),
+        spare,
     )
     return Product(step, (a.node, b.node, c.node))
 

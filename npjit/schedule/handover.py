@@ -89,6 +89,8 @@ def _may_write(part: Any, use: Use, source: Memory, target: Memory, in_place: bo
     """Whether the step that makes the source can make it at the target's place."""
     if source not in use.written or not isinstance(part, Lowered | Product):
         return False
+    if isinstance(part, Product) and part.step.spare != 0:
+        return False
     if target not in use.memories:
         return True
     if isinstance(part, Product):

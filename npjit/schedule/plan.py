@@ -74,7 +74,8 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Contract:
-    """c = a @ b over batches: a is m x k, b is k x n, both of dtype `factors`, c is m x n."""
+    """c = a @ b over batches: a is m x k, b is k x n, both of dtype `factors`, c is m x n. In c's
+    rows `spare` further elements may be written, which nobody reads."""
 
     dtype: DType
     factors: DType
@@ -85,6 +86,7 @@ class Contract:
     a: Matrix
     b: Matrix
     c: Matrix
+    spare: Size = 0
 
 
 @dataclass(frozen=True)

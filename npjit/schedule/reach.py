@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from npjit.core.size import (
     Atom,
-    Expr,
     Size,
     Var,
+    as_size,
     atoms,
     bounds,
     floordiv,
@@ -85,4 +85,4 @@ def _atom(atom: Atom, v: Var, least: Size, most_value: Size, most: bool) -> Size
 
 
 def _as_size(atom: Atom) -> Size:
-    return Expr((((atom,), 1),))
+    return as_size(atom)

@@ -21,7 +21,7 @@ from npjit.core.control import Cond, Loop, While
 from npjit.core.graph import Graph, Node
 from npjit.core.layout import Layout
 from npjit.core.op import CONTROL, Bind, Kind
-from npjit.core.size import Expr, Size, Var, product, smax
+from npjit.core.size import Size, Var, as_size, product, smax
 from npjit.schedule import apart, plan
 from npjit.schedule.blank import leave_blank
 from npjit.schedule.call import Called, lower_call
@@ -130,7 +130,8 @@ class Scope:
         elif kind in CONTROL:
             self._add_nested(group, group.step)
         elif kind is Kind.CONTRACT:
-            made = lower_contract(group, labels, strides)
+            spare = self.storage.spare(group.step)
+            made = lower_contract(group, labels, strides, spare)
             memories = tuple(self._memory(n) for n in made.nodes)
             self._push(made, Use(memories, frozenset([memories[2]])))
         elif kind in CALLS:
@@ -217,7 +218,8 @@ class Scope:
                 fixed[m] = Place("local", len(self.shared.locals))
                 self.shared.locals.append(node.dtype)
             else:
-                sizes[m] = greatest(product(node.shape) * node.dtype.itemsize, self.ranges)
+                count = product(self.storage.room(node))
+                sizes[m] = greatest(count * node.dtype.itemsize, self.ranges)
         return plan_memory(self.uses, fixed, sizes)
 
     # -- steps
@@ -263,7 +265,7 @@ class Scope:
         inputs = [place(m) for m in part.inputs]
         start = place(part.scratch).offset if part.scratch in self.places else 0
         if part.share is not None:
-            start = start + part.arena * Expr((((part.share,), 1),))
+            start = start + part.arena * as_size(part.share)
         bodies = [s.steps(inputs, start) for s in part.scopes]
         params: Loop | While | Cond = part.node.params
         if isinstance(params, Cond):

@@ -22,7 +22,7 @@ from dataclasses import replace
 from npjit.core.control import Loop
 from npjit.core.graph import Block, Graph, Node, every_node, named_graphs, rebuild
 from npjit.core.op import CONTROL, Kind, Op
-from npjit.core.size import Expr, Var, floordiv, smin
+from npjit.core.size import Var, as_size, floordiv, smin
 from npjit.schedule.joined import join_loops
 from npjit.schedule.narrow import Narrow
 from npjit.schedule.through import Refused, Through, explicit
@@ -83,7 +83,7 @@ def _loop_of_loops(strip: Through, n: Node) -> Loop:
     """The loop over strips, whose body is the old loop on one strip, or its one trip."""
     old, rows = strip.loop, strip.rows
     index = Var(f"{old.index.name}s", 0)
-    offset = rows * Expr((((index,), 1),))
+    offset = rows * as_size(index)
     strips = floordiv(strip.extent + rows - 1, rows)
     body = Narrow(strip, offset, smin(rows, strip.extent - offset)).graph(old.body)
     if old.trips == 1:

@@ -222,10 +222,14 @@ class _Part:
 def _pitches(run: Sequence[_Launched], shared: set[Place]) -> dict[Place, Size] | None:
     """Elements from row to row of each array that is written; None where launches disagree."""
     pitches: dict[Place, Size] = {}
+    sizes: dict[Place, int] = {}
     flat = []
     for r in run:
         touches = [t for t in r.touches if t.place in shared]
         if not all(t.is_known and r.lead in t.strides for t in touches):
+            return None
+        # temporaries of two dtypes that take turns at one place have rows in other places
+        if any(sizes.setdefault(t.place, t.itemsize) != t.itemsize for t in touches):
             return None
         if len(r.extents) == 1 and all(t.strides[r.lead] == 1 for t in touches):
             flat.append(touches)

@@ -26,7 +26,7 @@ from npjit.core.assume import Assumptions
 from npjit.core.control import Loop
 from npjit.core.graph import Block, Graph, Node, rebuild
 from npjit.core.op import Kind
-from npjit.core.size import Expr, Size, Var, linear, substitute
+from npjit.core.size import Size, Var, as_size, linear, substitute
 from npjit.core.view import Along, At, View
 from npjit.ops import kinds
 from npjit.ops.control import results
@@ -167,7 +167,7 @@ class _Rows(Paneled):
         """The inner loop from where the rows part."""
         if n is not self.inner:
             return None
-        behind = {self.across.index: self.common + Expr((((self.across.index,), 1),))}
+        behind = {self.across.index: self.common + as_size(self.across.index)}
         body: Graph = respelled(self.across.body, lambda s: substitute(s, behind))
         loop = replace(self.across, body=body, trips=self.across.trips - self.common)
         return block.add(n.op, [new[a] for a in n.args], loop, n.type)

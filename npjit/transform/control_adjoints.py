@@ -18,7 +18,7 @@ from npjit.core.control import Cond, Loop, While
 from npjit.core.dtypes import kind_of
 from npjit.core.graph import Block, Graph, Node, TensorType
 from npjit.core.op import Kind
-from npjit.core.size import Expr, Size, Var, atoms, product, smax, substitute
+from npjit.core.size import Size, Var, as_size, atoms, product, smax, substitute
 from npjit.ops import build
 from npjit.ops.control import COND, LOOP, RESULT
 from npjit.ops.errors import NotCaptured
@@ -121,12 +121,12 @@ def _entries(sweep: Sweep, loop: Loop | While) -> Entries:
         if atoms(trips) & set(block.binds):
             raise NotCaptured("the gradient of a loop whose number of trips is computed")
         trips = trips if sizes.le(0, trips) else smax(trips, 0)
-        return Entries(trips, Expr((((loop.index,), 1),)), bool(loop.stops))
+        return Entries(trips, as_size(loop.index), bool(loop.stops))
     if sweep.inside:
         raise NotCaptured("the gradient of a while loop in another loop")
     number = Var(f"v{len(sizes.ranges)}", 0)
     sizes.ranges[number] = (0, MOST_TRIPS - 1)
-    return Entries(MOST_TRIPS, Expr((((number,), 1),)), True, number)
+    return Entries(MOST_TRIPS, as_size(number), True, number)
 
 
 def _widened(test: Graph, body: Graph) -> Graph:
@@ -141,7 +141,7 @@ def _backwards(block: Block, trips: Size, entries: Entries) -> tuple[Var, Spell]
     index = Var(f"i{len(ranges)}", 0)
     ranges[index] = (0, trips - 1)
     (first,) = atoms(entries.index)
-    there = trips - 1 - Expr((((index,), 1),))
+    there = trips - 1 - as_size(index)
 
     def spell(size: Size) -> Size:
         return substitute(size, {first: there})

@@ -1,11 +1,13 @@
 """Graphs as GPUs want them: products of narrow types, attention and its gradients as rows.
 
 In: a graph after all other passes. Out: the same values, by other nodes. A product of numbers of 16
-bits is exact in float32, so that the tensor cores may take the numbers as they are:
+bits is exact in float32, so that the tensor cores may take the numbers as they are; and a sum that
+is rounded to 16 bits at once is written so:
 
-    %2 = cast %0        f32                   %4 = contract %0 %1     f32 of bf16
+    %2 = cast %0        f32                   %5 = contract %0 %1     bf16 of bf16
     %3 = cast %1        f32            ->
     %4 = contract %2 %3
+    %5 = cast %4        bf16
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from npjit.core.assume import Assumptions
+from npjit.core.dtypes import accumulator_of
 from npjit.core.graph import Block, Graph, Node, named_graphs, rebuild
 from npjit.core.op import Kind
 from npjit.ops.attention import ATTENTION, as_attention, narrow
@@ -46,13 +49,19 @@ def _rewritten(graph: Graph) -> Graph:
             return by_scatter(block, args[0])
         if n.op.kind is Kind.CONTRACT:
             return _product(block, n, args, is_alone)
-        if n.op.conversion and args[0].op is ATTENTION and is_alone(n.args[0]):
+        if n.op.conversion and _rounds(args[0]) and is_alone(n.args[0]):
             made = args[0]
             if n.dtype == made.args[0].dtype:
                 return block.add(made.op, made.args, made.params, n.type)
         return None
 
     return rebuild(graph, rewritten)
+
+
+def _rounds(n: Node) -> bool:
+    """Whether a node can write its float32 results as numbers of its operands' type."""
+    is_short = n.op.kind is Kind.CONTRACT and accumulator_of(n.args[0].dtype) == n.dtype
+    return n.op is ATTENTION or is_short
 
 
 def _product(

@@ -17,7 +17,7 @@ from npjit.core.assume import Assumptions
 from npjit.core.control import Loop
 from npjit.core.graph import Block, Graph, Node, TensorType, named_graphs, rebuild
 from npjit.core.op import CONTROL
-from npjit.core.size import Expr, Size, Var, atoms, floordiv, linear, smin, substitute
+from npjit.core.size import Size, Var, as_size, atoms, floordiv, linear, smin, substitute
 from npjit.core.view import Along, Entry, View
 from npjit.ops import kinds
 from npjit.ops.control import results
@@ -72,9 +72,9 @@ class Paneled:
         # what the outer loop counts, and the trips of the inner one and the first of them
         self.outer = Var(f"{self.index.name}p", 0)
         self.row = Var(f"{self.index.name}r", 0)
-        self.first = count * Expr((((self.outer,), 1),))
+        self.first = count * as_size(self.outer)
         self.rows = smin(count, loop.trips - self.first)
-        self.trip = self.first + Expr((((self.row,), 1),))
+        self.trip = self.first + as_size(self.row)
 
     def has_trips(self, fewest: int) -> bool:
         """Whether the loop may have so many trips, as many in each call."""

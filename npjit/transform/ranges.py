@@ -25,7 +25,7 @@ from npjit.core.control import Cond, Loop, While
 from npjit.core.graph import Block, Graph, Node, every_node, rebuild
 from npjit.core.interval import Interval
 from npjit.core.op import CONTROL, Kind, Literal
-from npjit.core.size import Expr, Size, Var, atoms, bounds, substitute, var
+from npjit.core.size import Expr, Size, Var, as_size, atoms, bounds, substitute, var
 from npjit.ops import kinds
 from npjit.transform.carried_ranges import START, Carried
 from npjit.transform.held import (
@@ -241,7 +241,7 @@ class _Ranges:
         source = self.graph.sources.get(v)
         if source is not None and source.axis is not None:
             return v.lo, _LONGEST
-        size = var(v.name, v.lo, v.hi)
+        size = as_size(v)
         low = next((-m for m in (0, *_MARKS) if self.known.le(-m, size)), v.lo)
         return low, next((m for m in _MARKS if self.known.le(size, m)), v.hi)
 

@@ -168,7 +168,7 @@ class Span:
         shorter, length = linear(extent, self.outer)
         if moved != d.step or shorter != -1:
             return None
-        return d.axis, Along(start, d.step, 0), not_negative(length), (FROM, 0)
+        return d.axis, Along(start, d.step, d.axis), not_negative(length), (FROM, 0)
 
     def count(self, v: Var) -> Size:
         """How many indices a loop has in all trips of the outermost one together."""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from npjit import _runtime
+from npjit.core.dtypes import accumulator_of
 
 Start = Callable[[tuple[int, int], int, int], None]
 
@@ -271,7 +272,7 @@ def _gemm(handle: Any, to_a: int, to_b: int, m: int, n: int, k: int, one: Any, *
         x = _columns(a, code, to_a, (batch, m, k), lead_a, step_a)
         y = _columns(b, code, to_b, (batch, k, n), lead_b, step_b)
         z = _columns(c, _CODES[made], 0, (batch, m, n), lead_c, step_c)
-        z[...] = np.matmul(x, y, dtype=z.dtype)
+        z[...] = np.matmul(x, y, dtype=accumulator_of(z.dtype))
 
     return _do(work)
 
@@ -303,6 +304,7 @@ _MATRICES = (_P, _I, _I, _L, _L, _L, _P, *(_P, _I, _L, _L) * 2, _P, _P, _I, _L, 
 CUBLAS = {
     "cublasCreate_v2": _c(_create_blas, _OUT),
     "cublasSetStream_v2": _c(lambda handle, stream: 0, _P, _P),
+    "cublasSetMathMode": _c(lambda handle, mode: 0, _P, _I),
     "cublasSetWorkspace_v2": _c(lambda handle, memory, size: 0, _P, _P, ctypes.c_size_t),
     **{
         f"cublas{letter}gemv_v2_64": _c(_gemv(code), *_VECTOR)

@@ -29,6 +29,7 @@ import numpy as np
 from npjit.backends.cuda_device import Region
 from npjit.backends.cuda_program import Program
 from npjit.codegen.cuda import OPTIONS
+from npjit.core.dtypes import accumulator_of
 from npjit.core.op import Op
 from npjit.schedule.plan import Plan
 from tests.cuda import driver_double, nvrtc
@@ -177,7 +178,8 @@ class EmulatedDevice:
         return True
 
     def multiply(self, a: Region, b: Region, c: Region) -> None:
-        self.view(c)[...] = np.matmul(self.view(a), self.view(b), dtype=c.dtype)
+        wide = accumulator_of(c.dtype)
+        self.view(c)[...] = np.matmul(self.view(a), self.view(b), dtype=wide)
 
     def copy(self, source: Region, target: Region) -> None:
         self.view(target)[...] = self.view(source)

@@ -11,8 +11,17 @@ static __global__ void __launch_bounds__(128)
        row += 4) {
     const T* const source = from + row * from_row;
     T* const target = to + row * to_row;
-#pragma unroll 4
-    for (i64 i = threadIdx.x % 32; i < to_length; i += 32)
-      target[i] = row < from_rows && i < from_length ? source[i] : T();
+    // all loads of a part first: the compiler cannot know that stores leave what is read alone
+    for (i64 first = threadIdx.x % 32; first < to_length; first += 32 * 8) {
+      T held[8];
+#pragma unroll
+      for (int k = 0; k < 8; k++) {
+        const i64 i = first + 32 * k;
+        held[k] = row < from_rows && i < from_length ? source[i] : T();
+      }
+#pragma unroll
+      for (int k = 0; k < 8; k++)
+        if (first + 32 * k < to_length) target[first + 32 * k] = held[k];
+    }
   }
 }
