@@ -133,6 +133,28 @@ def test_compiled(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiled.cache_info()["numpy"] == 0
 
 
+def test_numbers_of_the_caller_between_joined_loops() -> None:
+    """They lie in no memory that a body could read."""
+
+    def scaled(x: Any, y: Any, by: float) -> None:
+        for k in range(1, x.shape[1]):
+            y[:, k] += y[:, k - 1]
+        last = y[:, -1] * by
+        for k in range(x.shape[1] - 1, -1, -1):
+            last = y[:, k] - by * last
+            x[:, k] = last
+
+    compiled = npjit.jit(scaled)
+    rng = np.random.default_rng(4)
+    want = [rng.random((800, 300)), rng.random((800, 300))]
+    got = [a.copy() for a in want]
+    scaled(*want, 0.5)
+    compiled(*got, 0.5)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert compiled.cache_info()["numpy"] == 0
+
+
 def test_golden(golden: Callable[[str, str], None]) -> None:
     wide = [np.random.default_rng(2).random((40, 17)) for _ in range(2)]
     graph = settled_graph(there_and_back, *wide)

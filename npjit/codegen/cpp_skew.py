@@ -125,11 +125,9 @@ class _Groups:
         """What the first group's rows do before all are under way, and the last one's when the
         first row is through: row by row."""
         line, at = as_size(self.line), as_size(self.column)
-        if first:
-            count, row, column = self.lag * (ROWS - 1 - line), line, at
-        else:
-            count, row = self.lag * (line + 1), line + 1
-            column = self.nest.columns - count + at
+        row = line if first else line + 1
+        count = self.lag * (ROWS - 1 - line if first else row)
+        column = at if first else self.nest.columns - count + at
         return Loop(
             self.line, ROWS - 1, (Loop(self.column, count, self.nest.at(top + row, column)),)
         )

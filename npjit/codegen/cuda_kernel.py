@@ -219,8 +219,3 @@ def merged(phases: Iterable[Phase], stores: bool = True) -> Phase:
     """Phases without axes as one."""
     body = [pair for p in phases for pair in p.body]
     return Phase((), tuple(b for b in body if stores or not isinstance(b[1], Store)))
-
-
-def joins_sums(folds: Iterable[Fold]) -> bool:
-    """Whether long chains of additions would lose bits."""
-    return any(f.style == "sum" and f.accumulator.kind in "fc" for f in folds)

@@ -5,7 +5,7 @@ decide.
 bounds cannot settle is decided by those values, and the answer is recorded as a `Guard`: the
 compiled code is used again only for sizes that give the same answers.
 
-    >>> from npjit.core.size import as_size, var
+    >>> from npjit.core.size import var
     >>> n, m = var("n", lo=0), var("m", lo=0)
     >>> known = Assumptions({"n": 5, "m": 5})
     >>> known.eq(n, m), known.decide_eq(n, m), known.eq(n, m)
@@ -24,6 +24,7 @@ from npjit.core.size import (
     Fn,
     Size,
     Var,
+    as_size,
     atoms,
     bounds,
     floordiv,

@@ -132,11 +132,6 @@ class Block:
             named |= atoms(size)
         return [node for v, node in self.binds.items() if v in named]
 
-    def all_nodes(self) -> Iterator[Node]:
-        """The nodes of all open regions, the outermost's first."""
-        for nodes in (*self._outer, self.nodes):
-            yield from nodes
-
     @property
     def depth(self) -> int:
         """How many regions (bodies of loops and branches) are open."""

@@ -12,6 +12,7 @@ of the table that work on ints name the function that bounds them (`Op.range`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 
 Bound = int | None
@@ -83,6 +84,23 @@ def magnitude(a: Interval) -> Interval:
     ends = [None if e is None else abs(e) for e in a]
     sign = _sign(a)
     return (least(ends, all) if sign else 0), most(ends, all)
+
+
+def root(a: Interval) -> Interval:
+    """Square roots; open where there may be none."""
+    if a[0] is None or a[0] < 0:
+        return None, None
+    return math.isqrt(a[0]), None if a[1] is None else math.isqrt(a[1]) + 1
+
+
+def always(a: Interval) -> Interval:
+    """Of a test that every number passes."""
+    return 1, 1
+
+
+def never(a: Interval) -> Interval:
+    """Of a test that no number passes."""
+    return 0, 0
 
 
 def greater(a: Interval, b: Interval) -> Interval:

@@ -188,7 +188,7 @@ class Op:
     addends: tuple[int, ...] = ()
     # of ints and bools, bit by bit: "&", "|", "^", "~", or ">>" by the second argument
     bits: str = ""
-    # of ints: the bounds of the result by those of the arguments, where it fits in its type
+    # of numbers: the bounds of the result by those of the arguments, where it fits in its type
     range: Callable[..., Interval] | None = None
     # of an EXTERN: (params, argument types) -> the types of its results, in order
     types: Callable[..., Any] | None = None

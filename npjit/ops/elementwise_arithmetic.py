@@ -219,6 +219,7 @@ elementwise(
     cost=6,
     vjp=lambda g, y, x: [over(0.5 * g, y)],
     powers=(0.5,),
+    range=interval.root,
 )
 elementwise(
     np.cbrt,

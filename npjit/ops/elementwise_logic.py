@@ -63,7 +63,13 @@ elementwise(_is_index, "(u64){0} < (u64){1}", name="is_index", flat=True, relati
 
 for _ufunc, _whole in {np.isnan: "false", np.isinf: "false", np.isfinite: "true"}.items():
     _call = f"nj_{_ufunc.__name__}({{0}})"
-    elementwise(_ufunc, by_kind(_call, b=_whole, i=_whole, u=_whole), complex_c=_call, flat=True)
+    elementwise(
+        _ufunc,
+        by_kind(_call, b=_whole, i=_whole, u=_whole),
+        complex_c=_call,
+        flat=True,
+        range=interval.always if _whole == "true" else interval.never,
+    )
 elementwise(np.signbit, "nj_signbit({0})", flat=True)
 
 # ---------------------------------------------------------------- logic and bits

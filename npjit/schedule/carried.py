@@ -42,7 +42,7 @@ def has_control(graph: Graph) -> bool:
 def _rewrite(block: Block, n: Node, args: tuple[Node, ...]) -> Node | None:
     if n.op.kind not in _STEPS:
         return None
-    args = tuple(_cell(block, a) if _is_scalar_input(a) else a for a in args)
+    args = tuple(in_cell(block, a) if is_scalar_input(a) else a for a in args)
     params = n.params
     if isinstance(params, Loop | While):
         args = _stored(block, args, range(params.carried), params.written)
@@ -57,7 +57,7 @@ def _rewrite(block: Block, n: Node, args: tuple[Node, ...]) -> Node | None:
     return block.add(n.op, args, params, n.type)
 
 
-def _is_scalar_input(n: Node) -> bool:
+def is_scalar_input(n: Node) -> bool:
     """A scalar that the caller passes has no memory of its own."""
     return n.op.kind is Kind.INPUT and n.type.weight is not Weight.ARRAY
 
@@ -69,11 +69,12 @@ def _stored(
     found = list(args)
     for k, a in enumerate(args):
         if k in carried or (k in written and a.op.kind not in _VERSIONS):
-            found[k] = _cell(block, a)
+            found[k] = in_cell(block, a)
     return tuple(found)
 
 
-def _cell(block: Block, n: Node) -> Node:
+def in_cell(block: Block, n: Node) -> Node:
+    """A value in storage of its own."""
     return block.add(STORAGE, (n,), len(block.nodes), TensorType(n.shape, n.dtype))
 
 

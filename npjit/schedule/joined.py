@@ -19,9 +19,10 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from npjit.core.control import Loop
-from npjit.core.graph import Block, Graph, Node, may_stop
+from npjit.core.graph import Block, Graph, Node, TensorType, may_stop
 from npjit.core.op import Kind, Op
 from npjit.core.size import Var
+from npjit.schedule.carried import in_cell, is_scalar_input
 from npjit.schedule.cells import before, storage_of
 
 _INPUT = Op("input", Kind.INPUT, lambda n: None)
@@ -116,7 +117,7 @@ class _Joint:
         block = Block()
         new: dict[Node, Node] = {}
         for k, n in enumerate(self.given):
-            new[n] = Node(_INPUT, (), k, n.type, n.where)
+            new[n] = Node(_INPUT, (), k, TensorType(n.shape, n.dtype), n.where)
             block.nodes.append(new[n])
         for n in self.inside:
             block.where = n.where
@@ -136,7 +137,8 @@ class _Joint:
         for n in self.outer.nodes:
             block.where = n.where
             if n is self.last:
-                args = tuple(new[a] for a in self.given)
+                given = [new[a] for a in self.given]
+                args = tuple(in_cell(block, a) if is_scalar_input(a) else a for a in given)
                 loop = block.add(n.op, args, self.loop, n.type)
                 for k, (_, end) in enumerate(self.writes):
                     new[end] = block.add(_RESULT, (loop,), k, end.type)

@@ -53,8 +53,9 @@ def limits_of(type_: TensorType) -> Held | None:
 
 
 def rounded(n: Node, args: list[Held | None]) -> Held | None:
-    """Of a double that an int has become, of the absolute value of one and a product of two: by
-    such products Python's ints are multiplied only where 64 bits hold the result."""
+    """Of a double that an int has become, of the absolute value or root of one and a product of
+    two: by such products Python's ints are multiplied only where 64 bits hold the result. What is
+    known is no NaN."""
     if n.op.kind is Kind.CONST:
         value = float(n.params.value)
         return exactly(int(value)) if value.is_integer() else None
@@ -66,11 +67,13 @@ def rounded(n: Node, args: list[Held | None]) -> Held | None:
     low, high = _OPEN
     if n.op.conversion:
         low, high = ends[0]
-    elif n.op.range in (interval.times, interval.magnitude):
+    elif n.op.range in (interval.times, interval.magnitude, interval.root):
         low, high = n.op.range(*ends)
     if low is None or high is None:
         return None
-    slack = 1 + (max(abs(low), abs(high)) >> 50)
+    # doubles hold the ends themselves up to 2**53, so that no rounding passes them
+    most = max(abs(low), abs(high))
+    slack = 0 if most <= 2**53 else 1 + (most >> 50)
     return Held(low - slack, high + slack, None, high + slack)
 
 

@@ -17,7 +17,7 @@ from dataclasses import fields, replace
 from npjit.core.control import Cond, Loop, While
 from npjit.core.graph import Block, Graph, Node, rebuild
 from npjit.core.op import CONTROL, Kind
-from npjit.core.size import Fn
+from npjit.core.size import Expr, Fn
 from npjit.ops import build
 
 # of both sides
@@ -64,8 +64,8 @@ def _is_pure(n: Node) -> bool:
     # may be one only where the condition holds
     is_number = n.op.kind is Kind.VIEW and not n.args[0].shape and len(n.args) == 1
     # a size may divide by what is not zero only where the condition holds
-    is_size = n.op.kind is Kind.SIZE and not any(
-        isinstance(a, Fn) for mono, _ in n.params.terms for a in mono
+    is_size = n.op.kind is Kind.SIZE and not (
+        isinstance(n.params, Expr) and any(isinstance(a, Fn) for m, _ in n.params.terms for a in m)
     )
     return not n.shape and (n.op.kind in _PURE or is_number or is_size)
 

@@ -1,6 +1,7 @@
 """Comparisons of ints that come out the same however the code runs, and checks that never fail.
 
-In: a graph. Out: the same values, where such comparisons are constants. A value is followed as an
+In: a graph. Out: the same values, where such comparisons are constants, and tests such as isfinite
+of the root of an extent. A value is followed as an
 interval (`Op.range`) through bodies of loops and branches, where what a loop carries is known
 
     from below   by what it never falls under: `n` starts at 0 and is added to
@@ -24,9 +25,9 @@ from npjit.core.assume import Assumptions
 from npjit.core.control import Cond, Loop, While
 from npjit.core.graph import Block, Graph, Node, every_node, rebuild
 from npjit.core.interval import Interval
-from npjit.core.op import CONTROL, Kind, Literal
+from npjit.core.op import CONTROL, Kind
 from npjit.core.size import Expr, Size, Var, as_size, atoms, bounds, substitute, var
-from npjit.ops import kinds
+from npjit.ops import build
 from npjit.transform.carried_ranges import START, Carried
 from npjit.transform.held import (
     Held,
@@ -59,7 +60,7 @@ class _TooMany(Exception):
 
 def decide_comparisons(graph: Graph) -> Graph:
     """See the module's docstring."""
-    if not any(n.op.relation for n in every_node(graph)):
+    if not any(map(_is_asked, every_node(graph))):
         return graph
     try:
         found = _Ranges(graph).decided()
@@ -68,12 +69,18 @@ def decide_comparisons(graph: Graph) -> Graph:
     return _with(graph, found) if found else graph
 
 
+def _is_asked(n: Node) -> bool:
+    """Whether the node is a comparison or another question about numbers."""
+    return bool(n.op.relation) or (n.op.range is not None and n.dtype.kind == "b")
+
+
 def _with(graph: Graph, found: dict[Node, bool]) -> Graph:
     """The graph with these nodes as constants."""
 
     def rewrite(block: Block, n: Node, args: tuple[Node, ...]) -> Node | None:
         if n in found:
-            return block.add(kinds.CONST, (), Literal.of(found[n], n.dtype), n.type)
+            number = build.constant(block, found[n], n.dtype, n.type.weight)
+            return build.broadcast(block, number, n.shape)
         if n.op.kind not in CONTROL or not any(m in found for m in every_node_in(n)):
             return None
         parts = {f.name: getattr(n.params, f.name) for f in fields(n.params)}
@@ -129,7 +136,7 @@ class _Ranges:
                 held[n] = found[n.params] if n.params < len(found) else limits_of(n.type)
             else:
                 held[n] = self._value(n, args)
-            if final and n.op.relation:
+            if final and _is_asked(n):
                 self._note(n, held[n])
         return [held[n] for n in graph.outputs]
 

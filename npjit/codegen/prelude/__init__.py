@@ -70,8 +70,8 @@ Products   nj_multiply_add(x, y, z)            x * y + z for f32 f64, fused wher
            nj_dot<T>(n, a, sa, b, sb) -> T     (T b1: u8 arrays, u8 result)
            nj_gemv<T>(m, n, a, a0, a1, x, sx, y, sy)                   y[m] = a[m, n] x[n]
            nj_gemm<T>(m, n, k, a, a0, a1, b, b0, b1, c, c0, c1)        c[m, n] = a[m, k] b[k, n]
-           nj_rows(api, m, n, a, a0, x, sx, y, sy)                     of rows without gaps, f32 f64
-           nj_across(api, n, rows, a, a0, g, sg, y, sy)                y[n] = g[rows] a[rows, n], likewise
+           nj_rows(api, m, n, a, a0, x, sx, y, sy)                     rows without gaps, f32 f64
+           nj_across(api, n, m, a, a0, g, sg, y, sy)                   y[n] = g[m] a[m, n], likewise
            nj_times_vector<T>(api, m, n, a, a0, a1, x, sx, y, sy)      the same, BLAS if large
            nj_matmul<T>(api, m, n, k, a, a0, a1, b, b0, b1, c, c0, c1) the same, BLAS if large
            nj_small_matmul<T, m, n, k>(a, a0, a1, b, b0, b1, c, c0, c1) the same, written out,
@@ -79,8 +79,8 @@ Products   nj_multiply_add(x, y, z)            x * y + z for f32 f64, fused wher
            nj_tiles<T>(api, m, n, k, a, a0, a1, b, b0, b1, c, c0, c1)  in registers, f32 f64, where
                                                nj_suits_tiles<T>(m, n, k, c0, c1)
            nj_replace<T>(api, m, k, a, a0, a1, b, b0, b1)              a[m, k] = a[m, k] b[k, k]
-           nj_cut_product<T, sums, results>(api, arrays, i64, i64)     a, b, c as npjit_arrays; of row
-                                               i NJ_ALL, NJ_BELOW or NJ_FROM i + the shift
+           nj_cut_product<T, sums, results>(api, arrays, i64, i64)     a, b, c as npjit_arrays; of
+                                               row i NJ_ALL, NJ_BELOW or NJ_FROM i + the shift
            strides in elements, any T (ints wrap, b1 is or of and, f16 sums in f32)
 Arrays     nj_scan<T, J>(api, from, to, axis)                          a running fold, to in C order
            nj_scatter<T, J, place, dims...>(arrays)                  arrays: base, value, indices...
@@ -90,7 +90,7 @@ Arrays     nj_scan<T, J>(api, from, to, axis)                          a running
 Shares     nj_share(api, trips, work, run) -> int            trips that threads share out
 Lanes      nj_many<T> x; x.set(lane, v) x.get(lane)          f64, i64 or b1 of NJ_MANY trips
            nj_any(nj_many<b1>) -> b1, nj_first_lanes(count) -> nj_many<b1>
-Sweeps     nj_sweep(api, paces, trip, trips, bytes, is_round, run)     launches that advance together
+Sweeps     nj_sweep(api, paces, trip, trips, bytes, is_round, run)   launches that advance together
 
 A paragraph of a header ends at a blank line and defines the names that its lines at the margin
 declare. `// without sin` in its first line keeps it for compilers that cannot call libmvec's sin.

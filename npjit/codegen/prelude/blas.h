@@ -110,8 +110,8 @@ static inline b1 nj_blas_square(const npjit_api* api, i64 m, i64 k, const T* a, 
 // y[m] = a[m, k] x[k]
 template <class T>
 static inline void nj_times_vector(const npjit_api* api, i64 m, i64 k, const nj_stored<T>* a,
-                                   i64 sa0, i64 sa1, const nj_stored<T>* x, i64 sx,
-                                   nj_stored<T>* y, i64 sy) {
+                                   i64 sa0, i64 sa1, const nj_stored<T>* x, i64 sx, nj_stored<T>* y,
+                                   i64 sy) {
   if constexpr (nj_blas<T>::syrk >= 0) {
     if (m > 1 && (sa1 == 1 || k <= 1))
       return nj_rows(api, m, k, a, sa0, x, sx, y, sy);
