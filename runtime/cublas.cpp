@@ -9,9 +9,9 @@
 namespace npjit {
 
 const char* const cublas_names[cublas_count] = {
-    "cublasCreate_v2",       "cublasSetMathMode",  "cublasSetStream_v2",
-    "cublasSetWorkspace_v2", "cublasSgemv_v2_64",  "cublasDgemv_v2_64",
-    "cublasCgemv_v2_64",     "cublasZgemv_v2_64",  "cublasGemmStridedBatchedEx_64"};
+    "cublasCreate_v2",       "cublasSetMathMode", "cublasSetStream_v2",
+    "cublasSetWorkspace_v2", "cublasSgemv_v2_64", "cublasDgemv_v2_64",
+    "cublasCgemv_v2_64",     "cublasZgemv_v2_64", "cublasGemmStridedBatchedEx_64"};
 
 namespace {
 

@@ -211,3 +211,48 @@ def test_arguments_are_not_kept_alive():
     del x, base
     gc.collect()
     assert kept() is None
+
+
+def multiples(x, n):
+    t = 0
+    for i in range(n, n + len(x)):
+        t = i * 2305843009213693952
+    return t
+
+
+def products(x, n):
+    t = 0
+    for i in range(len(x)):
+        for j in range(i):
+            t = i * j * 4611686018427387904 + n
+    return t
+
+
+def powers(x, n):
+    t = 0
+    for i in range(len(x)):
+        t = i * i * i * i * i * i * i + n
+    return t
+
+
+def elements(x, n):
+    for i in range(len(x)):
+        x[i * 18446744073709551616] = n
+
+
+@pytest.mark.parametrize("f", [multiples, products, powers, elements], ids=lambda f: f.__name__)
+def test_ints_of_a_loop_that_leave_64_bits(f):
+    """Python's go on: what a trip computes is bounded as what stands outside is."""
+    for length in (3, 9, 1000):
+        for n in (1, 2**61, 2**62):
+            mine, theirs = (np.ones(length), n), (np.ones(length), n)
+            assert_same(outcome(npjit.jit(f), mine, {}), outcome(f, theirs, {}))
+            assert_same(mine, theirs)
+
+
+def test_ints_of_a_loop_that_stay_are_compiled():
+    compiled = npjit.jit(powers)
+    assert compiled(np.ones(20), 3) == powers(np.ones(20), 3)
+    assert compiled(np.ones(1000), 3) == powers(np.ones(1000), 3)
+    info = compiled.cache_info()
+    assert (info["whole"], info["numpy"]) == (1, 1)

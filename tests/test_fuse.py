@@ -362,7 +362,7 @@ def test_names_of_ops_do_not_matter() -> None:
         g = b.graph([softmax(b, x)[0]])
         words: dict[Any, Any] = {}
         if rename:
-            from npjit.core.graph import rebuild
+            from npjit.core.rebuild import rebuild
 
             def turn(block: Any, n: Node, args: Any) -> Node:
                 op = words.setdefault(n.op, replace(n.op, name=f"w{len(words)}"))

@@ -54,7 +54,16 @@ def down_and_up(x, y, steps):
         steps[i, 0] = 1 if odd else -1
 
 
-IN_LANES = [points, roots, stopped]
+def sizes_of_ints(x, y, steps):
+    for i in range(len(x)):
+        a, k = x[i], steps[i, 0] - 5
+        while a < 2.0 and k < 20:
+            k = abs(k) - 3
+            a = a + 0.25
+        steps[i, 0] = k
+
+
+IN_LANES = [points, roots, stopped, sizes_of_ints]
 
 
 def summed(x, y, steps):

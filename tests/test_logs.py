@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import npjit
-from npjit.core.graph import Graph, rebuild
+from npjit.core.graph import Graph
+from npjit.core.rebuild import rebuild
 
 ROOT = Path(__file__).parent.parent
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -69,6 +70,10 @@ def by_a_modulus(words):
     return (high << 16) | low
 
 
+def scaled(words):
+    return words * (1 / math.sqrt(len(words)))
+
+
 WITHOUT = {
     by_a_modulus: WORDS,
     runs: FLAGS,
@@ -76,6 +81,7 @@ WITHOUT = {
     below_a_limit: WORDS,
     around: WORDS,
     is_at_most: WORDS,
+    scaled: WORDS,
 }
 
 
@@ -84,6 +90,23 @@ def test_no_check_is_left(f: Callable[..., Any]) -> None:
     given = WITHOUT[f]
     check_calls(npjit.jit(f), given, calls=2)
     assert "check" not in text_of(f, given)
+
+
+def test_roots_that_may_be_zero_or_none_are_asked_about() -> None:
+    def shorter(x, less):
+        return x * (1 / math.sqrt(len(x) - less))
+
+    f = npjit.jit(shorter, fullgraph=True)
+    x = np.arange(6.0)
+    np.testing.assert_array_equal(f(x, 2), x * 0.5)
+    with pytest.raises(ZeroDivisionError):
+        f(x, 6)
+    with pytest.raises(ValueError, match="math domain error"):
+        f(x, 7)
+    fixed = npjit.jit(lambda x: x * (1 / math.sqrt(len(x) - 5)), fullgraph=True)
+    np.testing.assert_array_equal(fixed(x), x)
+    with pytest.raises(ZeroDivisionError):
+        fixed(x[:5])
 
 
 def multiplied(words):
@@ -122,7 +145,31 @@ def restarted(words):
     return x
 
 
+def negatives(x):
+    t = 0
+    for v in x:
+        t = -int(v)
+    return t
+
+
+def sizes(x):
+    t = 0
+    for v in x:
+        t = abs(int(v))
+    return t
+
+
+def quotients(x):
+    t = 0
+    for v in x:
+        t = int(v) // (int(x[0]) + 1)
+    return t
+
+
 KEPT = {
+    negatives: np.array([-2, -(2**63)]),
+    sizes: np.array([-2, -(2**63)]),
+    quotients: np.array([-2, -(2**63)]),
     multiplied: np.full(50, 7),
     doubled: np.zeros(70),
     lowered_without_end: np.array([3, 2, 1, 0]),

@@ -30,7 +30,6 @@ from npjit.core.warn import warn_user
 from npjit.frontend.trace import Captured
 from npjit.ops.errors import NotCaptured
 from npjit.ops.host import compute
-from npjit.transform.device import for_device
 
 if TYPE_CHECKING:
     from npjit.schedule.plan import OutputSpec, Plan
@@ -65,6 +64,8 @@ def compile_native(
 
     try:
         if backend == "cuda":
+            from npjit.transform.device import for_device
+
             graph = for_device(graph)
         plan = make_plan(captured, graph, few_threads=backend != "cuda")
     except NotScheduled as e:

@@ -13,7 +13,7 @@ exports npjit_prepare and npjit_run as runtime/abi.h says:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -108,11 +108,7 @@ def printers(plan: Plan) -> tuple[Plan, list[KernelPrinter]]:
     launches = Counter(s.kernel for s in steps if isinstance(s, Launch))
     together = [body for s in steps if isinstance(s, Sweep | RowPass) for body in bodies(s)]
     swept = {s.kernel for body in together for s in body if isinstance(s, Launch)}
-    tight: set[int] = set()
-    for body in loops:
-        busy = [s for s in _of_a_trip(body) if not _is_quick(plan, s)]
-        if len(busy) <= FEW and not any(isinstance(s, Contract | Call) for s in busy):
-            tight.update(s.kernel for s in busy if isinstance(s, Launch))
+    tight = _tight(plan, loops)
     found = []
     for i, kernel in enumerate(plan.kernels):
         name = f"k{i}"
@@ -136,6 +132,16 @@ def printers(plan: Plan) -> tuple[Plan, list[KernelPrinter]]:
         )
         found.append(printer)
     return plan, found
+
+
+def _tight(plan: Plan, loops: Iterable[tuple[Step, ...]]) -> set[int]:
+    """The kernels of loops that do little else."""
+    found: set[int] = set()
+    for body in loops:
+        busy = [s for s in _of_a_trip(body) if not _is_quick(plan, s)]
+        if len(busy) <= FEW and not any(isinstance(s, Contract | Call) for s in busy):
+            found.update(s.kernel for s in busy if isinstance(s, Launch))
+    return found
 
 
 def _is_apart(kernel: Kernel, launch: Launch) -> bool:

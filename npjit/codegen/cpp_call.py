@@ -11,12 +11,10 @@ In: a `Call` step. Out: a block that describes the arrays and computes the row:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from npjit.codegen.cpp_names import Names
 from npjit.codegen.cpp_text import Writer
 from npjit.core.dtypes import is_brain
-from npjit.core.size import Size
-from npjit.schedule.plan import Call, Place, Strided
+from npjit.schedule.plan import Call, Strided
 
 
 def spec(step: Call) -> str:
@@ -28,12 +26,10 @@ def spec(step: Call) -> str:
 class CallPrinter:
     """Prints one step."""
 
-    def __init__(
-        self, step: Call, size: Callable[[Size], str], pointer: Callable[[Place, str], str]
-    ) -> None:
+    def __init__(self, step: Call, names: Names) -> None:
         self.step = step
-        self.size = size
-        self.pointer = pointer
+        self.size = names.size
+        self.pointer = names.pointer
         self.words: list[str] = []
 
     def print(self, writer: Writer) -> None:

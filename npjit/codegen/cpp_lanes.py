@@ -23,11 +23,12 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from npjit.codegen.cpp_form import is_point
+from npjit.codegen.cpp_names import Names
 from npjit.codegen.cpp_phase import row_text
 from npjit.codegen.cpp_straight import Straight, straighten
 from npjit.codegen.cpp_text import Writer
 from npjit.codegen.cpp_types import constant, ctype, stored
-from npjit.core.size import Size, atoms
+from npjit.core.size import atoms
 from npjit.schedule.kernel import Apply, Const, DType, Extent, Instr, Load
 from npjit.schedule.plan import Check, Launch, Loop, Place, Plan, Step, While, places_in
 
@@ -109,13 +110,11 @@ def _is_plain(straight: Straight, loop: Loop, inner: While | Loop) -> bool:
     known = dict(straight.body)
     places = {*straight.begun, *inner.stops}
     return all(p.space == "local" for p in places) and all(
-        _is_known(known, i, straight, loop, inner) for i in known.values()
+        _is_known(known, i, loop, inner) for i in known.values()
     )
 
 
-def _is_known(
-    known: dict[int, Instr], i: Instr, straight: Straight, loop: Loop, inner: While | Loop
-) -> bool:
+def _is_known(known: dict[int, Instr], i: Instr, loop: Loop, inner: While | Loop) -> bool:
     own = {inner.index} if isinstance(inner, Loop) else set()
     if isinstance(i, Const):
         return _has_lanes(i.dtype)
@@ -143,23 +142,21 @@ def _has_lanes(dtype: DType) -> bool:
     return dtype.kind == "b" or (dtype.kind in "if" and dtype.itemsize == 8)
 
 
-class LanesPrinter:
+class LoopLanesPrinter:
     """Prints the trips of a range; the rest of the plan's printer is given as functions."""
 
     def __init__(
         self,
         lanes: Lanes,
-        plan: Plan,
+        names: Names,
         writer: Writer,
-        size: Callable[[Size], str],
-        pointer: Callable[[Place, str], str],
         steps: Callable[[Sequence[Step]], None],
     ) -> None:
         self.lanes = lanes
-        self.plan = plan
+        self.plan = names.plan
         self.writer = writer
-        self.size = size
-        self.pointer = pointer
+        self.size = names.size
+        self.pointer = names.pointer
         self.steps = steps
         self.name = lanes.loop.index.name
         self.body = dict(lanes.straight.body)

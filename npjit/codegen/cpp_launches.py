@@ -40,7 +40,7 @@ class LaunchPrinter:
         elif isinstance(step, Contract):
             self._contract(step)
         elif isinstance(step, Call):
-            CallPrinter(step, self.names.size, self.names.pointer).print(self.writer)
+            CallPrinter(step, self.names).print(self.writer)
         else:
             with self.writer.block(""):
                 if isinstance(step, Sweep):
@@ -75,9 +75,7 @@ class LaunchPrinter:
         def some(s: Launch, begin: str, end: str) -> None:
             self._launch(s, "_rows", [begin, end])
 
-        names = self.names
-        given = (self.kernels, names.size, names.pointer, self.print, some)
-        RowPassPrinter(step, *given).print(self.writer)
+        RowPassPrinter(step, self.names, self.print, some).print(self.writer)
 
     def _launch(self, step: Launch, suffix: str = "", more: Sequence[str] = ()) -> None:
         kernel = self.kernels[step.kernel]
@@ -110,7 +108,7 @@ class LaunchPrinter:
         if is_small_product(step):
             call = small_product(kind, step, *given)
         elif 1 not in (step.m, step.n) or step.a.place == step.c.place:
-            call = f"nj_matmul<{kind}>({', '.join(['api', m, n, k, *given])});"
+            call = f"nj_matmul<{kind}, {_relation(step)}>({', '.join(['api', m, n, k, *given])});"
         elif step.n == 1:
             vectors = f"{b[0]}, {b[1]}, {c[0]}, {c[1]}"
             call = f"nj_times_vector<{kind}>(api, {m}, {k}, {given[0]}, {vectors});"
@@ -129,3 +127,10 @@ class LaunchPrinter:
             if stride != 0:
                 parts.append(f"({self.names.size(stride)}) * j{i}")
         return " + ".join(parts), self.names.size(matrix.row), self.names.size(matrix.column)
+
+
+def _relation(step: Contract) -> str:
+    """How the operands of a product may lie, for the prelude."""
+    if step.a.place == step.c.place:
+        return "NJ_IN_PLACE"
+    return "NJ_SQUARE" if step.a.place == step.b.place else "NJ_APART"

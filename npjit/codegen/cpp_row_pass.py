@@ -17,14 +17,15 @@ rows. Neighbours that multiply the same matrix from both sides are one loop over
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from npjit.codegen.cpp_form import per_item
+from npjit.codegen.cpp_names import Names
 from npjit.codegen.cpp_text import Writer
 from npjit.codegen.cpp_types import ctype
 from npjit.core.size import Size, Var, product, substitute
-from npjit.schedule.kernel import Kernel, extents
-from npjit.schedule.plan import Contract, Launch, Place, RowPass, Strided, VectorProduct
+from npjit.schedule.kernel import extents
+from npjit.schedule.plan import Contract, Launch, RowPass, Strided, VectorProduct
 
 
 class RowPassPrinter:
@@ -34,16 +35,14 @@ class RowPassPrinter:
     def __init__(
         self,
         step: RowPass,
-        kernels: Sequence[Kernel],
-        size: Callable[[Size], str],
-        pointer: Callable[[Place, str], str],
+        names: Names,
         one: Callable[[Launch | Contract], None],
         some: Callable[[Launch, str, str], None],
     ) -> None:
         self.step = step
-        self.kernels = kernels
-        self.size = size
-        self.pointer = pointer
+        self.kernels = names.plan.kernels
+        self.size = names.size
+        self.pointer = names.pointer
         self.one = one
         self.some = some
         self.products = [m for m in step.members if isinstance(m, VectorProduct)]

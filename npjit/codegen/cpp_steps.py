@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 
 from npjit.codegen.cpp_form import is_point
-from npjit.codegen.cpp_lanes import LanesPrinter, lanes_of
+from npjit.codegen.cpp_lanes import LoopLanesPrinter, lanes_of
 from npjit.codegen.cpp_launches import LaunchPrinter, Work
 from npjit.codegen.cpp_names import Names
 from npjit.codegen.cpp_text import Writer
@@ -233,8 +233,7 @@ class StepsPrinter:
             if lanes:
                 if isinstance(lanes.inner, Loop):
                     self.names.sizes[lanes.inner.index] = "trip"
-                given = (self.plan, w, self.names.size, self.names.pointer, self._steps)
-                LanesPrinter(lanes, *given).print(name, first, last)
+                LoopLanesPrinter(lanes, self.names, w, self._steps).print(name, first, last)
                 return
             self._unroll(step)
             with w.block(f"for (i64 {name} = {first}; {name} < {last}; ++{name})"):

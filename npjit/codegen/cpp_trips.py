@@ -21,6 +21,7 @@ import numpy as np
 
 from npjit.codegen.cpp_columns import ColumnsPhase, lane_array
 from npjit.codegen.cpp_near import NearPrinter
+from npjit.codegen.cpp_straight import Unfit
 from npjit.codegen.cpp_types import factor, is_complex
 from npjit.codegen.cpp_types import size as size_text
 from npjit.codegen.cuda_terms import Terms, actual
@@ -52,10 +53,6 @@ _TRIP = Var("trip")
 
 # a value that a trip begins with -> the one that it ends with
 Carried = Mapping[int, int]
-
-
-class _Unfit(Exception):
-    """The loop stays."""
 
 
 class TripsPrinter(NearPrinter):
@@ -136,7 +133,7 @@ def with_trips(plan: Plan) -> tuple[Plan, dict[int, Carried]]:
         try:
             joiner = _Joiner(step, body, kernels)
             kernel, carried = joiner.kernel()
-        except _Unfit:
+        except Unfit:
             return step
         # a kernel that nothing else launches makes room for the new one
         number = next((s.kernel for s in body if launches[s.kernel] == 1), len(kernels))
@@ -167,7 +164,7 @@ class _Joiner:
         for number, size in enumerate(list(self.terms.sizes)):
             step, _ = linear(size, loop.index)
             if step is None:
-                raise _Unfit
+                raise Unfit
             if step != 0:
                 named = step if isinstance(step, int) else self.terms.named(step)
                 self.by_trip[Var(f"s{number}")] = var(f"s{number}") + var("trip") * named
@@ -178,13 +175,13 @@ class _Joiner:
         """One more kernel over the same items, without inner axes."""
         extents = [actual(a.extent, launch) for a in kernel.axes]
         if extents != self.extents or kernel.outer != self.outer or not kernel.outer:
-            raise _Unfit
+            raise Unfit
         rows = any(b.role == "row" for b in kernel.buffers)
         if kernel.in_order or rows or any(p.axes for p in kernel.phases):
-            raise _Unfit
+            raise Unfit
         numbers = self.terms.buffers_of(kernel, launch, locals_too=True)
         if numbers is None:
-            raise _Unfit
+            raise Unfit
         self.written |= {numbers[i] for i, b in enumerate(kernel.buffers) if b.role != "in"}
         axes = {a: a for a in range(len(kernel.axes))}
         for phase in self.terms.phases(kernel, launch, numbers, axes):
@@ -211,7 +208,7 @@ class _Joiner:
             else:
                 body.append((number, self._in_trip(instr, values, trip)))
         if any(now[b] in first.values() for b in targets):
-            raise _Unfit
+            raise Unfit
         types = {b: terms.buffers[b].dtype for b in targets}
         loads = tuple((first[b], Load(access, types[b])) for b, access in targets.items())
         stores = tuple((last + k, Store(targets[b], first[b])) for k, b in enumerate(targets))
@@ -225,26 +222,26 @@ class _Joiner:
         touched = [i for _, i in self.body if isinstance(i, Load | Store)]
         mine = {(i.access, getattr(i, "within", ())) for i in touched if i.access.buffer == buffer}
         if len(mine) != 1:
-            raise _Unfit
+            raise Unfit
         ((access, within),) = mine
         strides = dict(access.strides)
         if within or access.gathers or any(strides.get(a, 0) == 0 for a in self.outer):
-            raise _Unfit
+            raise Unfit
         if strides[self.outer[-1]] != 1:
-            raise _Unfit
+            raise Unfit
         self._fixed(access.offset, *strides.values())
         return access
 
     def _fixed(self, *sizes: Size) -> None:
         """Sizes that no trip changes."""
         if any(atoms(s) & self.by_trip.keys() for s in sizes):
-            raise _Unfit
+            raise Unfit
 
     def _by_trip(self, size: Size) -> tuple[Size, Size]:
         """What a trip adds to a size, and the rest."""
         step, rest = linear(substitute(size, self.by_trip), _TRIP)
         if step is None:
-            raise _Unfit
+            raise Unfit
         return step, rest
 
     def _in_trip(self, i: Instr, values: Mapping[int, int], trip: int) -> Instr:
@@ -267,7 +264,7 @@ class _Joiner:
         if isinstance(i, Extent):
             step, rest = self._by_trip(i.size)
             if step != 0 and i.dtype != np.dtype("i8"):
-                raise _Unfit
+                raise Unfit
             return i if step == 0 else Coordinate(trip, rest, step, i.dtype)
         return i
 

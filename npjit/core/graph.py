@@ -383,23 +383,3 @@ def show_params(params: Any) -> str:
         return f"({', '.join(show_params(p) for p in params)})"
     shown = getattr(params, "value", params)
     return repr(shown) if isinstance(params, bytes | str) else str(shown)
-
-
-def rebuild(graph: Graph, rewrite: Callable[[Block, Node, tuple[Node, ...]], Node | None]) -> Graph:
-    """Copy a graph into a fresh block, letting `rewrite(block, node, new_args)` replace nodes
-    (None: keep).
-    """
-    block = Block(Assumptions.given(graph.guards))
-    new: dict[Node, Node] = {}
-    for n in graph.nodes:
-        args = tuple(new[a] for a in n.args)
-        block.where = n.where
-        replaced = rewrite(block, n, args)
-        new[n] = replaced if replaced is not None else block.add(n.op, args, n.params, n.type)
-    return Graph.of(
-        block,
-        [new[n] for n in graph.inputs],
-        [new[n] for n in graph.outputs],
-        [(i, new[n]) for i, n in graph.writes],
-        graph.sources,
-    )

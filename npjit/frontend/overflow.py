@@ -3,17 +3,18 @@ agree.
 
 `bound_sizes(capture, graph)` looks at every size that the graph computes. Where its variables could
 make it leave int64, it adds guards on them; where the sizes of this very call do, the call is left
-to NumPy.
+to NumPy. A loop's index is bounded by what its number of trips depends on.
 
     size k0*k0  ->  guards  -2147483648 <= k0, k0 <= 2147483648
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 
-from npjit.core.graph import Graph, sizes_in
+from npjit.core.control import Loop
+from npjit.core.graph import Graph, every_node, sizes_in
 from npjit.core.op import Kind
 from npjit.core.size import Expr, Fn, Size, Var, atoms, pow2, var
 from npjit.frontend.capture import Capture
@@ -26,26 +27,54 @@ _LONGEST = 2**48
 _MOST_ELEMENTS = 2**60
 # what is left of 64 bits beside this power of 2 is for its factors
 _MOST_EXPONENT = 24
+# what only the running code knows, as the length of a slice, is taken to be less than this
+_COMPUTED = 2**20
 
 
 def bound_sizes(capture: Capture, graph: Graph) -> bool:
     """Add the guards that are needed; whether there are new ones."""
     sizes = capture.block.sizes
     before = len(sizes.guards)
+    loops = [n.params for n in every_node(graph) if isinstance(n.params, Loop)]
+    trips = {loop.index: loop.trips for loop in loops}
     greatest: dict[Var, int] = {}
     for size in dict.fromkeys(_computed(graph)):
         if _magnitude(capture, size, greatest) <= _LIMIT:
             continue
-        weight = sum(abs(c) for _, c in size.terms)
-        limit = int((_LIMIT // 2 / weight) ** (1 / max(_degree(size), 1)))
-        exponents = _exponents(size)
-        for v in atoms(size):
-            most = _MOST_EXPONENT if v in exponents else limit
-            _bound(capture, v, most)
-            greatest[v] = min(most, greatest.get(v, most))
+        _bound(capture, size, _LIMIT, trips, greatest)
         if _magnitude(capture, size, greatest) > _LIMIT:
             raise NotCaptured("an int expression that may leave 64 bits", passing=True)
     return len(sizes.guards) > before
+
+
+def _bound(
+    capture: Capture, size: Size, most: int, trips: Mapping[Var, Size], greatest: dict[Var, int]
+) -> None:
+    """Guards under which a size is no further from 0 than `most`, noted in `greatest`."""
+    if isinstance(size, int):
+        _hold(abs(size) <= most)
+        return
+    weight = sum(abs(c) for _, c in size.terms)
+    limit = int((most // 2 / weight) ** (1 / max(_degree(size), 1)))
+    exponents = _exponents(size)
+    sizes = capture.block.sizes
+    for v in atoms(size):
+        limit_of_v = _MOST_EXPONENT if v in exponents else limit
+        if limit_of_v >= greatest.get(v, _LIMIT):
+            continue
+        if v.name in sizes.values:
+            known = var(v.name, v.lo, v.hi)
+            _hold(sizes.decide_le(known, limit_of_v) and sizes.decide_le(-limit_of_v, known))
+        elif v in trips:
+            _bound(capture, trips[v], limit_of_v, trips, greatest)
+        else:
+            _hold(limit_of_v >= _COMPUTED)
+        greatest[v] = limit_of_v
+
+
+def _hold(condition: bool) -> None:
+    if not condition:
+        raise NotCaptured("an int expression that leaves 64 bits", passing=True)
 
 
 def _degree(size: Size) -> int:
@@ -69,15 +98,6 @@ def _exponents(size: Size) -> set[Var]:
     return found
 
 
-def _bound(capture: Capture, v: Var, limit: int) -> None:
-    sizes = capture.block.sizes
-    if v.name not in sizes.values:
-        return  # a loop index: bounded by sizes that are looked at themselves
-    size = var(v.name, v.lo, v.hi)
-    if not (sizes.decide_le(size, limit) and sizes.decide_le(-limit, size)):
-        raise NotCaptured("an int expression that leaves 64 bits", passing=True)
-
-
 def _computed(graph: Graph) -> Iterator[Expr]:
     """Every polynomial that the graph's guards, shapes and values need, the arguments of its terms
     included.
@@ -85,7 +105,7 @@ def _computed(graph: Graph) -> Iterator[Expr]:
     for g in graph.guards:
         yield from _polynomials(g.a)
         yield from _polynomials(g.b)
-    for n in graph.nodes:
+    for n in every_node(graph):
         if n.op.kind is not Kind.INPUT:
             for size in (*n.shape, *sizes_in(n.params)):
                 yield from _polynomials(size)

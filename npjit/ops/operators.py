@@ -196,6 +196,9 @@ for _name, _function in {
 
 def _unary(name: str, ufunc: np.ufunc) -> None:
     def apply(self: Tracer) -> Any:
+        if _is_python(self) and self.dtype == np.int64 and ufunc in (np.negative, np.absolute):
+            made = python_int.negative(self.block, ufunc, self.node)
+            return _python_result(self.block, made)
         result = call_ufunc(ufunc, self)
         return _python_result(self.block, result.node) if _is_python(self) else result
 

@@ -1,8 +1,8 @@
 """Arithmetic of traced Python ints: int64, with a run-time check where Python's result would not
 fit.
 
-Python ints are unbounded; a sum, difference or product that leaves int64 fails its check, and the
-call runs in Python.
+Python ints are unbounded; a sum, difference, product or quotient that leaves int64 fails its check,
+as the negative of the least int64 does, and the call runs in Python.
 """
 
 from __future__ import annotations
@@ -40,6 +40,9 @@ def arithmetic(block: Block, ufunc: np.ufunc, x: Node, y: Node) -> Node:
         size = call(np.absolute, call(np.multiply, *floats))
         require(call(np.less, size, build.constant(block, _SAFE_PRODUCT, build.FLOAT64)))
         return call(np.multiply, x, y)
+    if ufunc is np.floor_divide and (y.op.kind is not Kind.CONST or y.params.value == -1):
+        other = call(np.not_equal, y, build.constant(block, -1, build.INT64))
+        require(call(np.logical_or, other, has_negative(block, x)))
     if ufunc in _EXACT:
         return call(ufunc, x, y)
     if ufunc is np.right_shift:
@@ -63,6 +66,20 @@ def arithmetic(block: Block, ufunc: np.ufunc, x: Node, y: Node) -> Node:
         require(call(np.less, size, build.constant(block, _SAFE_PRODUCT, build.FLOAT64)))
         return call(np.power, x, y)
     raise NotCaptured(f"Python's {ufunc.__name__} on traced ints")
+
+
+def has_negative(block: Block, x: Node) -> Node:
+    """Whether the negative of an int64 is one."""
+    least = build.constant(block, -(2**63), build.INT64)
+    return build.ufunc(block, kinds.UFUNCS[np.greater], np.greater, [x, least])
+
+
+def negative(block: Block, ufunc: np.ufunc, x: Node) -> Node:
+    """-x or abs(x) of a Python int."""
+    scalar = build.weigh(block, x, Weight.SCALAR)
+    ok = has_negative(block, scalar)
+    block.add(kinds.CHECK, (ok,), "a Python int beyond 64 bits", ok.type)
+    return build.ufunc(block, kinds.UFUNCS[ufunc], ufunc, [scalar])
 
 
 def as_exact_float(block: Block, x: Node) -> Node:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from npjit.core.graph import Block, Graph, Node, rebuild
+from npjit.core.graph import Block, Graph, Node
 from npjit.core.op import Kind
+from npjit.core.rebuild import rebuild
 from npjit.core.size import Size
 from npjit.core.view import Along, At, View
 from npjit.schedule.carried import STORAGE

@@ -17,8 +17,9 @@ from dataclasses import replace
 import numpy as np
 
 from npjit.core.control import Cond, Loop, While
-from npjit.core.graph import Block, Graph, Node, TensorType, Weight, rebuild
+from npjit.core.graph import Block, Graph, Node, TensorType, Weight
 from npjit.core.op import CONTROL, Kind, Op
+from npjit.core.rebuild import rebuild
 
 STORAGE = Op(
     "storage", Kind.CELL, lambda n, *a: a[0] if a else np.zeros(n.shape, n.dtype), fresh=True

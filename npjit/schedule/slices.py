@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from npjit.core.graph import Block, Graph, Node, TensorType, rebuild
+from npjit.core.graph import Block, Graph, Node, TensorType
 from npjit.core.op import Kind
+from npjit.core.rebuild import rebuild
 from npjit.core.view import Along, View
 
 

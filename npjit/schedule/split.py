@@ -10,8 +10,9 @@ row.
 
 from __future__ import annotations
 
-from npjit.core.graph import Block, Graph, Node, TensorType, rebuild
+from npjit.core.graph import Block, Graph, Node, TensorType
 from npjit.core.op import Kind
+from npjit.core.rebuild import rebuild
 from npjit.core.view import Along
 
 # reductions whose parts can be combined by the same op

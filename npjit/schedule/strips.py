@@ -20,8 +20,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from npjit.core.control import Loop
-from npjit.core.graph import Block, Graph, Node, every_node, named_graphs, rebuild
+from npjit.core.graph import Block, Graph, Node, every_node, named_graphs
 from npjit.core.op import CONTROL, Kind, Op
+from npjit.core.rebuild import rebuild
 from npjit.core.size import Var, as_size, floordiv, smin
 from npjit.schedule.joined import join_loops
 from npjit.schedule.narrow import Narrow

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from npjit.core.control import Loop
-from npjit.core.graph import Block, Graph, Node, every_node, named_graphs, nested_graphs, rebuild
+from npjit.core.graph import Block, Graph, Node, every_node, named_graphs, nested_graphs
 from npjit.core.op import CONTROL, Kind, Op
+from npjit.core.rebuild import rebuild
 from npjit.core.size import Size, Var, atoms, bounds, floordiv, product, smax
 from npjit.core.view import Along, At, Entry, View, identity
 from npjit.schedule.cells import inputs_of

@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from npjit.core.control import Loop
-from npjit.core.graph import Block, Graph, Node, TensorType, rebuild
+from npjit.core.graph import Block, Graph, Node, TensorType
 from npjit.core.op import CONTROL, Kind, Op
+from npjit.core.rebuild import rebuild
 from npjit.core.size import Var, atoms, linear
 from npjit.core.view import Along, At, View, transpose
 

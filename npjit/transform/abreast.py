@@ -24,14 +24,16 @@ import numpy as np
 
 from npjit.core.assume import Assumptions
 from npjit.core.control import Loop
-from npjit.core.graph import Block, Graph, Node, rebuild
+from npjit.core.graph import Block, Graph, Node
 from npjit.core.op import Kind
+from npjit.core.rebuild import rebuild
 from npjit.core.size import Size, Var, as_size, linear, substitute
 from npjit.core.view import Along, At, View
 from npjit.ops import kinds
 from npjit.ops.control import results
+from npjit.transform.bodies import change_loops
 from npjit.transform.locate import APART, locate
-from npjit.transform.paneled import Paneled, rewrite_loops
+from npjit.transform.paneled import Paneled
 from npjit.transform.respell import respelled
 from npjit.transform.spread import is_spreadable
 from npjit.transform.touches import Touch, touches
@@ -50,7 +52,7 @@ def rows_abreast(graph: Graph) -> Graph:
                 return rows.loop_of_loops(n, rows.front, rows.rest) if rows.may_run() else None
         return None
 
-    return rewrite_loops(graph, again)
+    return change_loops(graph, again)
 
 
 class _Rows(Paneled):

@@ -23,13 +23,15 @@ import numpy as np
 from npjit.core.assume import Assumptions
 from npjit.core.control import Loop
 from npjit.core.graph import Block, Graph, Node
-from npjit.core.op import CONTROL, Kind
+from npjit.core.op import Kind
 from npjit.core.size import Size, atoms, linear
 from npjit.core.view import Along, At, Entry, View
 from npjit.ops import build, kinds
 from npjit.ops.contract import contract
+from npjit.transform.bodies import change_loops
 from npjit.transform.locate import APART, locate
-from npjit.transform.paneled import Paneled, rewrite_loops
+from npjit.transform.paneled import Paneled
+from npjit.transform.touches import stores_of
 
 # trips whose sums are begun together: enough for threads to share the work out
 ROWS = 64
@@ -42,7 +44,7 @@ def sums_behind(graph: Graph) -> Graph:
         sums = _Sums(loop, known)
         return sums.loop_of_loops(n, sums.made, sums.use) if sums.found else None
 
-    return rewrite_loops(graph, again)
+    return change_loops(graph, again)
 
 
 @dataclass(frozen=True)
@@ -124,21 +126,10 @@ class _Sums(Paneled):
         known = Assumptions()
         known.ranges[self.row] = (0, self.count - 1)
         behind = self.all_rows(self._behind(factor.params))
-        stores = self._stores(storage)
-        return stores is not None and all(locate(behind, s, known) is APART for s in stores)
-
-    def _stores(self, storage: Node) -> list[View] | None:
-        """The views through which a trip of a panel writes an input; None if not all are known."""
-        versions = {storage}
-        found: list[View] = []
-        for n in self.loop.body.nodes:
-            if n.op.kind is Kind.UPDATE and n.args[0] in versions:
-                versions.add(n)
-                found.append(self._in_trip(n.params))
-            elif n.op.kind in CONTROL and any(a in versions for a in n.args):
-                return None
-        (last,) = (last for p, last in self.loop.body.writes if p == storage.params)
-        return found if last in versions else None
+        stores = stores_of(self.loop.body, storage)
+        return stores is not None and all(
+            locate(behind, self._in_trip(s), known) is APART for s in stores
+        )
 
     # -- the two loops
 

@@ -21,8 +21,9 @@ import numpy as np
 
 from npjit.core import interval
 from npjit.core.control import Loop
-from npjit.core.graph import Block, Graph, Node, TensorType, Weight, rebuild
+from npjit.core.graph import Block, Graph, Node, TensorType, Weight
 from npjit.core.op import CONTROL, Gather, Kind
+from npjit.core.rebuild import rebuild
 from npjit.ops import build, kinds
 
 _INT = np.dtype("i8")

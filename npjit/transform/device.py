@@ -17,8 +17,9 @@ from dataclasses import replace
 
 from npjit.core.assume import Assumptions
 from npjit.core.dtypes import accumulator_of
-from npjit.core.graph import Block, Graph, Node, named_graphs, rebuild
+from npjit.core.graph import Block, Graph, Node, named_graphs
 from npjit.core.op import Kind
+from npjit.core.rebuild import rebuild
 from npjit.ops.attention import ATTENTION, as_attention, narrow
 from npjit.ops.attention_gradient import gradients_in
 from npjit.ops.places import PLACES, by_scatter
@@ -29,7 +30,7 @@ def for_device(graph: Graph) -> Graph:
     forward = _rewritten(graph)
     both = _with_gradients(forward)
     # without the gradients' uses of its weights the forward pass may be the row, too
-    return forward if both is forward else _rewritten(both)
+    return _rounded_at_once(forward if both is forward else _rewritten(both))
 
 
 def _rewritten(graph: Graph) -> Graph:
@@ -49,19 +50,27 @@ def _rewritten(graph: Graph) -> Graph:
             return by_scatter(block, args[0])
         if n.op.kind is Kind.CONTRACT:
             return _product(block, n, args, is_alone)
-        if n.op.conversion and _rounds(args[0]) and is_alone(n.args[0]):
-            made = args[0]
-            if n.dtype == made.args[0].dtype:
-                return block.add(made.op, made.args, made.params, n.type)
         return None
 
     return rebuild(graph, rewritten)
 
 
-def _rounds(n: Node) -> bool:
-    """Whether a node can write its float32 results as numbers of its operands' type."""
-    is_short = n.op.kind is Kind.CONTRACT and accumulator_of(n.args[0].dtype) == n.dtype
-    return n.op is ATTENTION or is_short
+def _rounded_at_once(graph: Graph) -> Graph:
+    """Results that are rounded to their operands' type and nothing else are written so."""
+    users = graph.users()
+    kept = {*graph.outputs, *(n for _, n in graph.writes)}
+
+    def rewritten(block: Block, n: Node, args: tuple[Node, ...]) -> Node | None:
+        if not n.op.conversion or n.args[0] in kept or len(users[n.args[0]]) != 1:
+            return None
+        made = args[0]
+        if made.op is not ATTENTION and made.op.kind is not Kind.CONTRACT:
+            return None
+        if n.dtype != made.args[0].dtype or made.dtype != accumulator_of(n.dtype):
+            return None
+        return block.add(made.op, made.args, made.params, n.type)
+
+    return rebuild(graph, rewritten)
 
 
 def _product(
@@ -71,7 +80,7 @@ def _product(
     short = tuple(narrow(block, a) for a in args)
     if short[0].dtype == short[1].dtype:
         args = short
-    if is_alone(n.args[0]):
+    if is_alone(n.args[0]) and n.dtype == accumulator_of(n.dtype):
         found = as_attention(block, (args[0], short[1]), n.params, n.shape)
         if found is not None:
             return found

@@ -13,8 +13,9 @@ from dataclasses import replace
 
 from npjit.core.assume import Assumptions
 from npjit.core.control import Loop, While
-from npjit.core.graph import Block, Graph, Node, rebuild
+from npjit.core.graph import Block, Graph, Node
 from npjit.core.op import Kind
+from npjit.core.rebuild import rebuild
 
 
 def hoist_checks(graph: Graph) -> Graph:

@@ -15,8 +15,9 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from npjit.core.control import Cond, Loop, While
-from npjit.core.graph import Block, Graph, Node, rebuild
+from npjit.core.graph import Block, Graph, Node
 from npjit.core.op import CONTROL, Kind
+from npjit.core.rebuild import rebuild
 from npjit.core.size import Expr, Fn
 from npjit.ops import build
 

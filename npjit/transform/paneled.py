@@ -15,50 +15,17 @@ from dataclasses import replace
 
 from npjit.core.assume import Assumptions
 from npjit.core.control import Loop
-from npjit.core.graph import Block, Graph, Node, TensorType, named_graphs, rebuild
-from npjit.core.op import CONTROL
+from npjit.core.graph import Block, Graph, Node, TensorType
 from npjit.core.size import Size, Var, as_size, atoms, floordiv, linear, smin, substitute
 from npjit.core.view import Along, Entry, View
 from npjit.ops import kinds
 from npjit.ops.control import results
+from npjit.transform.bodies import Use, with_inputs
 from npjit.transform.respell import respelled
-from npjit.transform.within import within
 
 # from the inputs of the loop's body, in front of a panel: what its trips start from instead, and
 # behind that what has been made for them
 Make = Callable[[Block, Sequence[Node]], list[Node]]
-# a node of the body by what has been made, if that replaces it; the dictionary has its arguments
-Use = Callable[[Block, Node, dict[Node, Node], Sequence[Node]], Node | None]
-# another loop for one, by its node and what is known around it, if there is one
-Again = Callable[[Node, Loop, Assumptions], Loop | None]
-
-
-def rewrite_loops(graph: Graph, again: Again) -> Graph:
-    """The graph with each loop, the inner ones first, by what `again` gives for it, if anything."""
-    return _rewritten(graph, Assumptions.given(graph.guards), again)
-
-
-def _rewritten(graph: Graph, known: Assumptions, again: Again) -> Graph:
-    if not any(n.op.kind in CONTROL for n in graph.nodes):
-        return graph
-    changed: list[Node] = []
-
-    def rewrite(block: Block, n: Node, args: tuple[Node, ...]) -> Node | None:
-        if n.op.kind not in CONTROL:
-            return None
-        inside = within(known, n.params, n.args)
-        inner = {name: _rewritten(g, inside[name], again) for name, g in named_graphs(n.params)}
-        is_new = any(inner[name] is not g for name, g in named_graphs(n.params))
-        params = replace(n.params, **inner) if is_new else n.params
-        if isinstance(params, Loop) and len(args) == len(params.body.inputs):
-            found = again(n, params, known)
-            is_new, params = is_new or found is not None, found or params
-        made = block.add(n.op, args, params, n.type)
-        changed.extend([made] * is_new)
-        return made
-
-    made = replace(rebuild(graph, rewrite), guards=graph.guards)
-    return made if changed else graph
 
 
 class Paneled:
@@ -119,22 +86,6 @@ class Paneled:
 
     def _trip(self, made: Sequence[TensorType], use: Use) -> Graph:
         """The old body with what is made for the panel."""
-        body = self.loop.body
-        block = Block()
-        new: dict[Node, Node] = {
-            i: block.add(kinds.INPUT, (), i.params, i.type) for i in body.inputs
-        }
-        count = len(body.inputs)
-        panels = [block.add(kinds.INPUT, (), count + k, type_) for k, type_ in enumerate(made)]
-        for n in body.nodes:
-            block.where = n.where
-            if n not in new:
-                used = use(block, n, new, panels)
-                args = [new[a] for a in n.args]
-                new[n] = used or block.add(n.op, args, n.params, n.type)
-        outputs = [new[n] for n in body.outputs]
-        writes = [(k, new[n]) for k, n in body.writes]
-        inputs = [*(new[i] for i in body.inputs), *panels]
-        graph = Graph.of(block, inputs, outputs, writes, body.sources)
-        made_graph: Graph = respelled(graph, lambda s: self.at(s, self.trip))
-        return made_graph
+        graph = with_inputs(self.loop.body, made, use)
+        trip: Graph = respelled(graph, lambda s: self.at(s, self.trip))
+        return trip

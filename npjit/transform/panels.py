@@ -24,7 +24,8 @@ from npjit.core.op import Kind
 from npjit.core.size import Size, atoms, linear
 from npjit.core.view import Along, At, View, identity
 from npjit.ops import build, kinds
-from npjit.transform.paneled import Paneled, rewrite_loops
+from npjit.transform.bodies import change_loops
+from npjit.transform.paneled import Paneled
 
 # trips whose products are made together: enough for a matrix product to be one
 ROWS = 64
@@ -40,7 +41,7 @@ def in_panels(graph: Graph) -> Graph:
         panels = _Panels(loop, known)
         return panels.loop_of_loops(n, panels.made, panels.use) if panels.found else None
 
-    return rewrite_loops(graph, again)
+    return change_loops(graph, again)
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,10 @@ import numpy as np
 from npjit.core import interval
 from npjit.core.assume import Assumptions
 from npjit.core.control import Cond, Loop, While
-from npjit.core.graph import Block, Graph, Node, every_node, rebuild
+from npjit.core.graph import Block, Graph, Node, every_node
 from npjit.core.interval import Interval
 from npjit.core.op import CONTROL, Kind
+from npjit.core.rebuild import rebuild
 from npjit.core.size import Expr, Size, Var, as_size, atoms, bounds, substitute, var
 from npjit.ops import build
 from npjit.transform.carried_ranges import START, Carried

@@ -13,8 +13,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 from npjit.core.control import Cond, Loop, While
-from npjit.core.graph import Block, Graph, Node, TensorType, rebuild
+from npjit.core.graph import Block, Graph, Node, TensorType
 from npjit.core.op import Bind
+from npjit.core.rebuild import rebuild
 from npjit.core.size import Expr, Size
 from npjit.core.view import Along, At, View
 

@@ -16,14 +16,15 @@ import numpy as np
 from npjit.core.assume import Assumptions
 from npjit.core.control import Loop
 from npjit.core.graph import Block, Node, TensorType
-from npjit.core.op import CONTROL, Kind
-from npjit.core.size import Expr, Fn, Size, Var, substitute
+from npjit.core.op import Kind
+from npjit.core.size import Expr, Fn, Size, Var, as_size, substitute
 from npjit.core.view import Along, At, Entry, View
 from npjit.ops import build
 from npjit.ops.cut_product import BELOW, CUT_PRODUCT, FROM, Part
 from npjit.transform.accumulated import Accumulation
 from npjit.transform.locate import APART, locate
-from npjit.transform.spanned import WHOLE, Axis, Span, index_of
+from npjit.transform.spanned import WHOLE, Axis, Span
+from npjit.transform.touches import stores_of
 
 _TYPES = (np.float32, np.float64)
 
@@ -110,26 +111,13 @@ class RowProducts:
             return self.args[p]
         before = Var(f"{self.index.name}b", 0)
         known = self.known.copy()
-        known.ranges[before] = (0, index_of(self.index) - 1)
-        stores = self._stores(i)
+        known.ranges[before] = (0, as_size(self.index) - 1)
+        stores = stores_of(self.loop.body, i)
         if v is None or stores is None:
             return None
-        earlier = [_at(s, self.index, index_of(before)) for s in stores]
+        earlier = [_at(s, self.index, as_size(before)) for s in stores]
         is_free = all(locate(v, s, known) is APART for s in earlier)
         return self.args[p] if is_free else None
-
-    def _stores(self, storage: Node) -> list[View] | None:
-        """The views through which a trip writes an input; None if not all are known."""
-        versions = {storage}
-        found: list[View] = []
-        for n in self.loop.body.nodes:
-            if n.op.kind is Kind.UPDATE and n.args[0] in versions:
-                versions.add(n)
-                found.append(n.params)
-            elif n.op.kind in CONTROL and any(a in versions for a in n.args):
-                return None
-        (last,) = (last for p, last in self.loop.body.writes if p == storage.params)
-        return found if last in versions else None
 
     # -- the products
 
@@ -206,7 +194,7 @@ class RowProducts:
     def row(self, block: Block, n: Node, given: Node) -> Node:
         """A trip's row of the array that has been made for a product."""
         made = self.made[n]
-        i = index_of(self.index)
+        i = as_size(self.index)
         start = i if made.results[0] == FROM else 0
         return build.view(block, given, View(given.shape, (At(i), Along(start, 1, 0)), n.shape))
 

@@ -13,8 +13,9 @@ there an update in place is cheaper than a selection for every element.
 
 from __future__ import annotations
 
-from npjit.core.graph import Block, Graph, Node, rebuild
+from npjit.core.graph import Block, Graph, Node
 from npjit.core.op import CONTROL, Kind
+from npjit.core.rebuild import rebuild
 from npjit.ops import build
 from npjit.transform.embed import embed, is_box
 from npjit.transform.literal import is_zero, literal_of

@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 
 from npjit.core.assume import Assumptions
 from npjit.core.control import Cond
-from npjit.core.graph import Block, Graph, Node, named_graphs, rebuild
+from npjit.core.graph import Block, Graph, Node, named_graphs
 from npjit.core.op import CONTROL, Kind
+from npjit.core.rebuild import rebuild
 from npjit.ops import kinds
 
 

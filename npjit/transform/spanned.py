@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from npjit.core.graph import Block, Node, TensorType
 from npjit.core.op import Kind
-from npjit.core.size import Expr, Size, Var, atoms, bounds, linear, smax
+from npjit.core.size import Size, Var, atoms, bounds, linear, smax
 from npjit.core.view import Along, At, Entry, View
 from npjit.ops import build
 from npjit.ops.cut_product import ALL, BELOW, FROM, Part
@@ -196,8 +196,3 @@ def not_negative(size: Size) -> Size:
     """An extent; a range may be empty by being negative."""
     low = bounds(size)[0]
     return size if low is not None and low >= 0 else smax(size, 0)
-
-
-def index_of(v: Var) -> Size:
-    """A loop's index as a size."""
-    return Expr((((v,), 1),))

@@ -20,11 +20,12 @@ import numpy as np
 
 from npjit.core.assume import Assumptions
 from npjit.core.control import Loop
-from npjit.core.graph import Block, Graph, Node, TensorType, rebuild, sizes_in
-from npjit.core.op import CONTROL, Kind
+from npjit.core.graph import Block, Graph, Node, TensorType, sizes_in
+from npjit.core.op import Kind
 from npjit.core.size import Size, Var, atoms, linear, smax
 from npjit.core.view import Along, At, Entry, View, identity
 from npjit.ops import build, kinds
+from npjit.transform.bodies import change_control, with_bodies
 from npjit.transform.locate import APART, locate
 from npjit.transform.within import within
 
@@ -46,32 +47,16 @@ def is_spreadable(loop: Loop, known: Assumptions) -> bool:
 
 
 def _spread(graph: Graph, known: Assumptions) -> Graph:
-    if not any(n.op.kind in CONTROL for n in graph.nodes):
-        return graph
-    versions: dict[Node, list[Node]] = {}
-    changed: list[Node] = []
-
-    def rewrite(block: Block, n: Node, args: tuple[Node, ...]) -> Node | None:
-        if n.op.kind is Kind.RESULT and args[0] in versions:
-            number: int = n.params
-            return versions[args[0]][number]
-        if n.op.kind not in CONTROL:
-            return None
-        inside = within(known, n.params, n.args)
-        inner = {name: _spread(getattr(n.params, name), there) for name, there in inside.items()}
-        is_new = any(g is not getattr(n.params, name) for name, g in inner.items())
-        params = replace(n.params, **inner) if is_new else n.params
+    def change(block: Block, n: Node, args: tuple[Node, ...]) -> tuple[Node, list[Node] | None]:
+        params = with_bodies(n, known, _spread)
         made = block.add(n.op, args, params, n.type)
         if isinstance(params, Loop):
-            trips = _Trips(params, inside["body"])
+            trips = _Trips(params, within(known, n.params, n.args)["body"])
             if trips.are_apart():
-                versions[made] = trips.spread(block, args)
-        if is_new or made in versions:
-            changed.append(made)
-        return made
+                return made, trips.spread(block, args)
+        return made, None
 
-    made = replace(rebuild(graph, rewrite), guards=graph.guards)
-    return made if changed else graph
+    return change_control(graph, change)
 
 
 @dataclass

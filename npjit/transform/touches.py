@@ -55,6 +55,20 @@ def touches(graph: Graph, storage: Node, known: Assumptions) -> Iterator[Touch]:
         yield Touch(whole, True, known)
 
 
+def stores_of(body: Graph, storage: Node) -> list[View] | None:
+    """The views through which a body writes an input itself; None if not all are known."""
+    versions = {storage}
+    found: list[View] = []
+    for n in body.nodes:
+        if n.op.kind is Kind.UPDATE and n.args[0] in versions:
+            versions.add(n)
+            found.append(n.params)
+        elif n.op.kind in CONTROL and any(a in versions for a in n.args):
+            return None
+    (last,) = (last for p, last in body.writes if p == storage.params)
+    return found if last in versions else None
+
+
 def _inside(n: Node, versions: set[Node], known: Assumptions) -> Iterator[Touch]:
     """What the bodies of a loop or branch touch of an array with these versions."""
     inside = within(known, n.params, n.args)

@@ -16,16 +16,16 @@ something is added to parts of it. What is made is no larger than an array that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 
 from npjit.core.assume import Assumptions
 from npjit.core.control import Loop
-from npjit.core.graph import Block, Graph, Node, rebuild
-from npjit.core.op import CONTROL, Kind
-from npjit.ops import kinds
+from npjit.core.graph import Block, Graph, Node
+from npjit.core.op import Kind
 from npjit.ops.control import results
 from npjit.transform.accumulated import Accumulation, accumulating_loop, accumulations
+from npjit.transform.bodies import change_control, with_bodies, with_inputs
 from npjit.transform.row_products import RowProducts
 from npjit.transform.simplify import simplify
 from npjit.transform.spread import spread
@@ -44,33 +44,17 @@ def with_whole_products(graph: Graph) -> Graph:
 
 
 def _again(graph: Graph, known: Assumptions) -> Graph:
-    if not any(n.op.kind in CONTROL for n in graph.nodes):
-        return graph
-    versions: dict[Node, list[Node]] = {}
-    changed: list[Node] = []
-
-    def rewrite(block: Block, n: Node, args: tuple[Node, ...]) -> Node | None:
-        if n.op.kind is Kind.RESULT and args[0] in versions:
-            number: int = n.params
-            return versions[args[0]][number]
-        if n.op.kind not in CONTROL:
-            return None
-        inside = within(known, n.params, n.args)
-        if isinstance(n.params, Loop) and len(args) == len(n.params.body.inputs):
-            found = _Rewritten(n.params, inside["body"], block, args)
+    def change(block: Block, n: Node, args: tuple[Node, ...]) -> tuple[Node, list[Node] | None]:
+        loop = n.params
+        if isinstance(loop, Loop) and len(args) == len(loop.body.inputs):
+            inside = within(known, loop, n.args)
+            found = _Rewritten(loop, inside["body"], block, args)
             if found.is_new:
                 made = found.loop(n)
-                versions[made] = found.ends(made)
-                changed.append(made)
-                return made
-        inner = {name: _again(getattr(n.params, name), there) for name, there in inside.items()}
-        is_new = any(g is not getattr(n.params, name) for name, g in inner.items())
-        made = block.add(n.op, args, replace(n.params, **inner) if is_new else n.params, n.type)
-        changed.extend([made] * is_new)
-        return made
+                return made, found.ends(made)
+        return block.add(n.op, args, with_bodies(n, known, _again), n.type), None
 
-    made = replace(rebuild(graph, rewrite), guards=graph.guards)
-    return made if changed else graph
+    return change_control(graph, change)
 
 
 class _Rewritten:
@@ -112,33 +96,18 @@ class _Rewritten:
 
     def loop(self, n: Node) -> Node:
         """The loop that reads what is made, which are arguments behind the old ones."""
-        old = self.old
-        inner = Block()
-        new: dict[Node, Node] = {}
-        for i in old.body.inputs:
-            new[i] = inner.add(kinds.INPUT, (), i.params, i.type)
-        made = self.products.made
-        count = len(old.body.inputs)
-        given = {
-            product: inner.add(kinds.INPUT, (), count + k, m.node.type)
-            for k, (product, m) in enumerate(made.items())
-        }
-        for m in old.body.nodes:
-            inner.where = m.where
-            if m not in new:
-                new[m] = self._trip(inner, m, new, given)
-        outputs = [new[m] for m in old.body.outputs]
-        ends = [(p, new[last]) for p, last in old.body.writes]
-        writes = [(p, last) for p, last in ends if last.op.kind is not Kind.INPUT]
-        inputs = [*(new[i] for i in old.body.inputs), *given.values()]
-        body = Graph.of(inner, inputs, outputs, writes, old.body.sources)
-        args = (*self.args, *(m.node for m in made.values()))
-        return self.block.add(n.op, args, replace(old, body=body), n.type)
+        made = self.products.made.values()
+        body = with_inputs(self.old.body, [m.node.type for m in made], self._trip)
+        writes = tuple((p, last) for p, last in body.writes if last.op.kind is not Kind.INPUT)
+        args = (*self.args, *(m.node for m in made))
+        loop = replace(self.old, body=replace(body, writes=writes))
+        return self.block.add(n.op, args, loop, n.type)
 
     def _trip(
-        self, block: Block, m: Node, new: dict[Node, Node], given: Mapping[Node, Node]
-    ) -> Node:
+        self, block: Block, m: Node, new: dict[Node, Node], made: Sequence[Node]
+    ) -> Node | None:
         """A node of the body by what is made."""
+        given = dict(zip(self.products.made, made, strict=True))
         if m in self.moved:
             return new[m.args[0]]
         if m in given:
@@ -147,7 +116,7 @@ class _Rewritten:
             a = self.loops[m.args[0]]
             before = new[m.args[0].args[a.storage.params]]
             return a.again(block, before, a.view, lambda p: self.products.row(block, p, given[p]))
-        return block.add(m.op, [new[x] for x in m.args], m.params, m.type)
+        return None
 
     def ends(self, made: Node) -> list[Node]:
         """What the old loop's results are: those of the new one, with what has moved behind it. An

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from npjit import _runtime
+from npjit.api.placement import know_cupy
 from npjit.backends import cuda as backend
 from tests.cuda.emulate import EmulatedDevice
 
@@ -96,7 +97,9 @@ def install(monkeypatch: Any) -> Any:
     """Put the fake module and the emulated device in place of CuPy and its device; the real ones
     stay where the tests run on a GPU."""
     if ON_GPU:
-        return backend.cupy()
+        module = backend.cupy()
+        know_cupy()
+        return module
     device = ArrayDevice()
 
     def asarray(value: Any) -> Array:

@@ -127,23 +127,21 @@ static inline void nj_times_vector(const npjit_api* api, i64 m, i64 k, const nj_
 }
 
 // c[m, n] = a[m, k] b[k, n]
-template <class T>
+template <class T, i32 relation>
 static inline void nj_matmul(const npjit_api* api, i64 m, i64 n, i64 k, const nj_stored<T>* a,
                              i64 sa0, i64 sa1, const nj_stored<T>* b, i64 sb0, i64 sb1,
                              nj_stored<T>* c, i64 sc0, i64 sc1) {
   if constexpr (nj_blas<T>::syrk >= 0) {
-    if (a == c && k > 0)
-      return nj_replace(api, m, k, c, sc0, sc1, b, sb0, sb1);
+    if constexpr (relation == NJ_IN_PLACE) {
+      if (a == c && k > 0)
+        return nj_replace(api, m, k, c, sc0, sc1, b, sb0, sb1);
+    }
     if (nj_suits_tiles<T>(m, n, k, sc0, sc1))
-      return nj_tiles(api, m, n, k, a, sa0, sa1, b, sb0, sb1, c, sc0, sc1);
+      return nj_tiles<T, relation>(api, m, n, k, a, sa0, sa1, b, sb0, sb1, c, sc0, sc1);
   }
-  if (n == 1)
-    return nj_times_vector<T>(api, m, k, a, sa0, sa1, b, sb0, c, sc0);
-  if (m == 1)
-    return nj_times_vector<T>(api, n, k, b, sb1, sb0, a, sa1, c, sc1);
   if constexpr (nj_blas<T>::gemm >= 0) {
     const b1 large = k > 0 && m * n > 0 && m * n * k > 4096;
-    if constexpr (nj_blas<T>::syrk >= 0) {
+    if constexpr (nj_blas<T>::syrk >= 0 && relation == NJ_SQUARE) {
       const b1 square = m == n && a == b && sa0 == sb1 && sa1 == sb0;
       if (large && square && nj_blas_square<T>(api, m, k, a, sa0, sa1, c, sc0, sc1))
         return;

@@ -21,7 +21,8 @@ static __global__ void __launch_bounds__(128)
       }
 #pragma unroll
       for (int k = 0; k < 8; k++)
-        if (first + 32 * k < to_length) target[first + 32 * k] = held[k];
+        if (first + 32 * k < to_length)
+          target[first + 32 * k] = held[k];
     }
   }
 }

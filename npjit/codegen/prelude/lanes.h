@@ -83,6 +83,9 @@ NJ_INLINE nj_many<f64> nj_absolute(const nj_many<f64>& a) {
     r.part[k] = (nj_many<f64>::vector)((bits)a.part[k] & (i64)(~0ull >> 1));
   return r;
 }
+NJ_INLINE nj_many<i64> nj_absolute(const nj_many<i64>& a) {
+  return nj_select(a < nj_many<i64>(0), nj_many<i64>(0) - a, a);
+}
 
 NJ_INLINE nj_many<f64> nj_sqrt(const nj_many<f64>& a) {
   nj_lanes<f64> r = a.lanes();

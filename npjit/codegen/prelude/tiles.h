@@ -3,9 +3,12 @@
 // The products of a tile are fused with their sums, whatever the unit's flags say.
 #ifdef __clang__
 #define NJ_FUSED
+#define NJ_ONCE
 #define NJ_FUSE _Pragma("clang fp contract(fast)")
 #else
 #define NJ_FUSED , optimize("fp-contract=fast")
+// one text for the compiler, not one for each way of calling it
+#define NJ_ONCE , noclone
 #define NJ_FUSE
 #endif
 
@@ -63,7 +66,7 @@ static inline __attribute__((always_inline NJ_FUSED)) void nj_tile_step(
 // The sums of a tile over 0 .. k; row r's end at start + r or begin there. No term that is not
 // wanted is added, for it may be a NaN. `more`: to what is there already.
 template <i32 sums, i32 vectors, class T>
-static __attribute__((noinline NJ_FUSED)) void nj_tile(i64 k, i64 start, const T* a, i64 sa0,
+static __attribute__((noinline NJ_ONCE NJ_FUSED)) void nj_tile(i64 k, i64 start, const T* a, i64 sa0,
                                                        i64 sa1, const T* b, T* c, i64 sc, i32 first,
                                                        i32 last, i64 columns, b1 more) {
   typedef typename nj_wide<T>::vector vector;
@@ -91,21 +94,22 @@ static __attribute__((noinline NJ_FUSED)) void nj_tile(i64 k, i64 start, const T
         nj_tile_step<vectors>(sum, a + p * sa1, sa0, b + p * vectors * lanes, some);
     }
   }
+  // part of a tile, or one that is added, goes through memory of its own: one loop for the compiler
+  const b1 whole = (first == 0) & (last == rows) & (columns == vectors * lanes) & !more;
+  T spare[rows * vectors * lanes];
+  T* const to = whole ? c : spare;
+  const i64 row = whole ? sc : vectors * lanes;
 #pragma GCC unroll 8
   for (i32 r = 0; r < rows; ++r) {
-    if ((r < first) | (r >= last))
-      continue;
-    T* const to = c + r * sc;
 #pragma GCC unroll 4
-    for (i32 v = 0; v < vectors; ++v) {
-      if ((v + 1) * lanes <= columns) {
-        loose* const place = (loose*)(to + v * lanes);
-        *place = more ? *place + sum[r][v] : sum[r][v];
-      } else {
-        for (i64 j = v * lanes; j < columns; ++j)
-          to[j] = more ? to[j] + sum[r][v][j - v * lanes] : sum[r][v][j - v * lanes];
-      }
-    }
+    for (i32 v = 0; v < vectors; ++v)
+      *(loose*)(to + r * row + v * lanes) = sum[r][v];
+  }
+  if (whole)
+    return;
+  for (i32 r = first; r < last; ++r) {
+    for (i64 j = 0; j < columns; ++j)
+      c[r * sc + j] = (more ? c[r * sc + j] : (T)0) + spare[r * vectors * lanes + j];
   }
 }
 
@@ -252,21 +256,25 @@ static inline b1 nj_suits_tiles(i64 m, i64 n, i64 k, i64 sc0, i64 sc1) {
          (nj_size_max(m, n) * k * (i64)sizeof(T) <= NJ_TILE_BYTES);
 }
 
+// How the operands of a product may lie: each by itself, c where a is, or b where a is, turned.
+#define NJ_APART 0
+#define NJ_IN_PLACE 1
+#define NJ_SQUARE 2
+
 // c[m, n] = a[m, k] b[k, n]
-template <class T>
+template <class T, i32 relation>
 static void nj_tiles(const npjit_api* api, i64 m, i64 n, i64 k, const T* a, i64 sa0, i64 sa1,
                      const T* b, i64 sb0, i64 sb1, T* c, i64 sc0, i64 sc1) {
   if (sc1 != 1)
-    return nj_tiles<T>(api, n, m, k, b, sb1, sb0, a, sa1, sa0, c, sc1, sc0);
-  const b1 square = m == n && a == b && sa0 == sb1 && sa1 == sb0;
-  if (!square) {
-    return nj_run_panels<T, NJ_ALL, NJ_ALL>(
+    return nj_tiles<T, relation>(api, n, m, k, b, sb1, sb0, a, sa1, sa0, c, sc1, sc0);
+  if (relation == NJ_SQUARE && m == n && a == b && sa0 == sb1 && sa1 == sb0) {
+    // half of it, and the other half copied, as NumPy does
+    nj_run_panels<T, NJ_ALL, NJ_FROM>(
         api, {m, n, k, a, sa0, sa1, b, sb0, sb1, c, sc0, 0, 0, api->scratch});
+    return nj_mirror(m, c, sc0);
   }
-  // a matrix times its own transpose: half of it, and the other half copied, as NumPy does
-  nj_run_panels<T, NJ_ALL, NJ_FROM>(
+  nj_run_panels<T, NJ_ALL, NJ_ALL>(
       api, {m, n, k, a, sa0, sa1, b, sb0, sb1, c, sc0, 0, 0, api->scratch});
-  nj_mirror(m, c, sc0);
 }
 
 // What threads know of a product that takes the place of its rows.
