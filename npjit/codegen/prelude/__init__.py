@@ -76,8 +76,9 @@ Products   nj_multiply_add(x, y, z)            x * y + z for f32 f64, fused wher
            nj_matmul<T, how>(api, m, n, k, a, a0, a1, b, b0, b1, c, c0, c1) the same, BLAS if large
            nj_small_matmul<T, m, n, k>(a, a0, a1, b, b0, b1, c, c0, c1) the same, written out,
            for n 1, 2, 4 or 8; nj_small_columns for others
-           nj_tiles<T, how>(api, m, n, k, a, a0, a1, b, b0, b1, c, c0, c1)  in registers, f32 f64, where
-                                               nj_suits_tiles<T>(m, n, k, c0, c1)
+           nj_tiles<T, how>(api, m, n, k, a, a0, a1, b, b0, b1, c, c0, c1)  in registers, where
+                               nj_suits_tiles<T>(m, n, k, c0, c1), f32 f64
+           how: NJ_APART, NJ_IN_PLACE (c lies where a does) or NJ_SQUARE (b may be a, turned)
            nj_replace<T>(api, m, k, a, a0, a1, b, b0, b1)              a[m, k] = a[m, k] b[k, k]
            nj_cut_product<T, sums, results>(api, arrays, i64, i64)     a, b, c as npjit_arrays; of
                                                row i NJ_ALL, NJ_BELOW or NJ_FROM i + the shift

@@ -66,9 +66,10 @@ static inline __attribute__((always_inline NJ_FUSED)) void nj_tile_step(
 // The sums of a tile over 0 .. k; row r's end at start + r or begin there. No term that is not
 // wanted is added, for it may be a NaN. `more`: to what is there already.
 template <i32 sums, i32 vectors, class T>
-static __attribute__((noinline NJ_ONCE NJ_FUSED)) void nj_tile(i64 k, i64 start, const T* a, i64 sa0,
-                                                       i64 sa1, const T* b, T* c, i64 sc, i32 first,
-                                                       i32 last, i64 columns, b1 more) {
+static __attribute__((noinline NJ_ONCE NJ_FUSED)) void nj_tile(i64 k, i64 start, const T* a,
+                                                               i64 sa0, i64 sa1, const T* b, T* c,
+                                                               i64 sc, i32 first, i32 last,
+                                                               i64 columns, b1 more) {
   typedef typename nj_wide<T>::vector vector;
   typedef typename nj_wide<T>::loose loose;
   const i64 lanes = NJ_LANES(T);
@@ -273,8 +274,8 @@ static void nj_tiles(const npjit_api* api, i64 m, i64 n, i64 k, const T* a, i64 
         api, {m, n, k, a, sa0, sa1, b, sb0, sb1, c, sc0, 0, 0, api->scratch});
     return nj_mirror(m, c, sc0);
   }
-  nj_run_panels<T, NJ_ALL, NJ_ALL>(
-      api, {m, n, k, a, sa0, sa1, b, sb0, sb1, c, sc0, 0, 0, api->scratch});
+  nj_run_panels<T, NJ_ALL, NJ_ALL>(api,
+                                   {m, n, k, a, sa0, sa1, b, sb0, sb1, c, sc0, 0, 0, api->scratch});
 }
 
 // What threads know of a product that takes the place of its rows.
