@@ -66,6 +66,15 @@ def sizes_of_ints(x, y, steps):
 IN_LANES = [points, roots, stopped, sizes_of_ints]
 
 
+def in_order_of_bools(x, y, steps):
+    for i in range(len(x)):
+        a, k = 0.25, 0
+        while k < 20 and (a < 4.0) >= (k >= 6):
+            a = a * a + x[i]
+            k += 1
+        steps[i, 0] = k
+
+
 def summed(x, y, steps):
     total = 0
     for i in range(len(x)):
@@ -103,7 +112,14 @@ def computed_places(x, y, steps):
         steps[i, 0] = k
 
 
-ONE_BY_ONE = [down_and_up, summed, carried, memory_of_a_trip, computed_places]
+ONE_BY_ONE = [
+    down_and_up,
+    in_order_of_bools,
+    summed,
+    carried,
+    memory_of_a_trip,
+    computed_places,
+]
 
 
 @pytest.mark.parametrize("n", [2, 7, 8, 16, 17, 45])

@@ -186,6 +186,36 @@ def test_a_check_that_may_fail_stays(f: Callable[..., Any]) -> None:
     assert "check" in text_of(f, given)
 
 
+def below_by_less_than_1(x):
+    count = 0
+    for i in range(len(x)):
+        root = math.sqrt(i)
+        if root < 3.0:
+            x[i] = 1.0
+            if root <= 2.0:
+                x[i] = 2.0
+                count += 1
+    return count
+
+
+def above_by_less_than_1(x):
+    count = 0
+    for i in range(len(x)):
+        root = math.sqrt(i)
+        if root > 2.0:
+            x[i] = 1.0
+            if root >= 3.0:
+                x[i] = 2.0
+                count += 1
+    return count
+
+
+@pytest.mark.parametrize("f", [below_by_less_than_1, above_by_less_than_1])
+def test_what_a_branch_says_of_roots(f: Callable[..., Any]) -> None:
+    """A root below 3 may be more than 2."""
+    check_calls(npjit.jit(f), np.zeros(12))
+
+
 def nearest(x, k):
     best = 0
     for i in range(len(x)):

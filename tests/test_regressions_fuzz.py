@@ -436,3 +436,25 @@ def test_an_int_of_a_loop_that_outgrows_sizes_is_a_traced_number() -> None:
         assert compiled(ours, n, k) == long_int(numpys, n, k)
         np.testing.assert_array_equal(ours, numpys)
     assert compiled.cache_info()["whole"] == 3
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4"])
+@pytest.mark.parametrize("number", [3.7, -1.5, 100.0, 300.0, -40_000.0, 5e9, -5e9, 1e30, np.nan])
+def test_numpy_floats_stored_as_ints(dtype: str, number: float) -> None:
+    """NumPy's scalars go through int(), which raises where the value is none of the type."""
+
+    def stored(a: Any, x: Any) -> Any:
+        for i in range(len(a)):
+            a[i] = x[i] * 1.0
+        return a
+
+    given = np.full(20, number)
+    numpys, ours = np.zeros(20, dtype), np.zeros(20, dtype)
+    try:
+        stored(numpys, given)
+    except (OverflowError, ValueError) as error:
+        with pytest.raises(type(error)):
+            npjit.jit(stored)(ours, given)
+    else:
+        npjit.jit(stored)(ours, given)
+    np.testing.assert_array_equal(ours, numpys)

@@ -81,7 +81,8 @@ def compile_captured(
     """Run passes and backend, and make the Entry; `detail`: plan and source text are wanted."""
     graph = simplify(captured.graph)
     on_cpu = all(i.device == ON_CPU for i in captured.inputs)
-    whole = with_whole_products(graph) if on_cpu else graph
+    stays = place(captured, options.device) == ON_CPU
+    whole = with_whole_products(graph) if stays else graph
     wider = sums_behind(in_panels(spread(rows_abreast(whole))))
     if wider is not graph:
         graph = simplify(wider)

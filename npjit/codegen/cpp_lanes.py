@@ -134,6 +134,8 @@ def _is_known(known: dict[int, Instr], i: Instr, loop: Loop, inner: While | Loop
         return False
     # of ints no quotients, of floats no conversions
     kinds = {d.kind for d in dtypes}
+    if "b" in kinds and i.op.relation not in ("", "==", "!="):
+        return False  # the lanes of a mask are 0 or -1, in which true is the lesser
     is_fit = "f" not in kinds if "nj_cast" in text else "/" not in text or kinds == {"f"}
     return is_fit and "?" not in text and set(_WORD.findall(text)) <= _KNOWN
 

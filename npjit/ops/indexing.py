@@ -332,7 +332,8 @@ def storable(block: Block, node: Node, dtype: np.dtype[Any]) -> Node:
     if node.dtype.kind == "f" and dtype.kind in "iu":
         wide = build.cast(block, build.weigh(block, node, Weight.SCALAR), build.FLOAT64)
         size = build.ufunc(block, kinds.UFUNCS[np.absolute], np.absolute, [wide])
-        limit = build.constant(block, 2.0**63, build.FLOAT64)
+        bits = min(8 * dtype.itemsize - (dtype.kind == "i"), 63)
+        limit = build.constant(block, 2.0**bits, build.FLOAT64)
         ok = build.ufunc(block, kinds.UFUNCS[np.less], np.less, [size, limit])
-        block.add(kinds.CHECK, (ok,), "a float that is no int64 is stored as an int", ok.type)
+        block.add(kinds.CHECK, (ok,), f"a float that is no {dtype} is stored as one", ok.type)
     return node

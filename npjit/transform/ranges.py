@@ -291,7 +291,8 @@ def _asked(
                 limit = held[other] if other in held else ranges.of_number(other)
                 if held.get(this) is None or limit is None:
                     continue
-                strict = 0 if sign.endswith("=") else 1
+                # doubles may be less by less than 1
+                strict = 0 if sign.endswith("=") or this.dtype == _DOUBLE else 1
                 if sign[0] == "<":
                     below = size_of(other) if strict else None
                     yield this, _INT64[0], limit.high - strict, below
