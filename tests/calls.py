@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from npjit import jit
 from npjit.core.tolerance import TRANSCENDENTAL, assert_equal_numpy
 
 
@@ -35,6 +36,22 @@ def check_calls(
     ran = {m: after[m] - before[m] for m in ("whole", "broken", "numpy") if after[m] != before[m]}
     assert ran == {mode: calls}, f"{ran}: {after['refusals']}"
     return after
+
+
+def check_rounded(
+    f: Callable[..., Any], make: Callable[[int], Sequence[Any]], sizes: Sequence[int]
+) -> None:
+    """Compare `f` compiled with itself, on arrays of these sizes, up to rounding."""
+    compiled = jit(f)
+    for n in sizes:
+        want, got = make(n), make(n)
+        results = compiled(*got), f(*want)
+        if results[1] is not None:
+            np.testing.assert_allclose(*results, rtol=1e-11)
+        for x, y in zip(got, want, strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-11, atol=1e-12)
+    info = compiled.cache_info()
+    assert info["whole"] and not info["numpy"]
 
 
 def outcome(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

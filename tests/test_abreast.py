@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import npjit
+from tests.calls import check_rounded
 from tests.test_behind import begun_in
 from tests.test_panels import graph_of
 
@@ -172,16 +173,7 @@ def test_refusals(f: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("f", [*LEGAL, *ILLEGAL], ids=lambda f: f.__name__)
 def test_compiled(f: Callable[..., Any]) -> None:
     """Also where the last rows are fewer, or all rows are."""
-    compiled = npjit.jit(f)
-    for n in (30, 75, 64, 8, 9, 5, 2):
-        want, got = arguments(n), arguments(n)
-        results = compiled(*got), f(*want)
-        if results[1] is not None:
-            np.testing.assert_allclose(*results, rtol=1e-11)
-        for x, y in zip(got, want, strict=True):
-            np.testing.assert_allclose(x, y, rtol=1e-11, atol=1e-12)
-    info = compiled.cache_info()
-    assert info["whole"] and not info["numpy"]
+    check_rounded(f, arguments, (30, 75, 64, 8, 9, 5, 2))
 
 
 def test_memory_in_fortran_order() -> None:

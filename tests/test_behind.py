@@ -12,6 +12,7 @@ import pytest
 import npjit
 from npjit.core.graph import Graph, nested_graphs
 from npjit.core.op import Kind
+from tests.calls import check_rounded
 from tests.test_panels import graph_of
 
 Arrays = tuple[Any, Any, Any]
@@ -150,16 +151,7 @@ def test_loops_of_few_trips_stay() -> None:
 @pytest.mark.parametrize("f", [*LEGAL, *ILLEGAL], ids=lambda f: f.__name__)
 def test_compiled(f: Callable[..., Any]) -> None:
     """Also where the last panel is full, or the only one is not; large enough for threads."""
-    compiled = npjit.jit(f)
-    for n in (70, 600, 128, 64, 9, 3):
-        want, got = arguments(n), arguments(n)
-        results = compiled(*got), f(*want)
-        if results[1] is not None:
-            np.testing.assert_allclose(*results, rtol=1e-11)
-        for x, y in zip(got, want, strict=True):
-            np.testing.assert_allclose(x, y, rtol=1e-11, atol=1e-12)
-    info = compiled.cache_info()
-    assert info["whole"] and not info["numpy"]
+    check_rounded(f, arguments, (70, 600, 128, 64, 9, 3))
 
 
 @pytest.mark.parametrize("f", [forwards, backwards])

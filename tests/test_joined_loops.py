@@ -11,11 +11,10 @@ import pytest
 import npjit
 from npjit.core.graph import Graph
 from npjit.schedule import through
-from npjit.schedule.carried import settle
 from npjit.schedule.strips import cut_in_strips
 from npjit.schedule.upright import stand_upright
 from tests.control_programs import PROGRAMS
-from tests.test_strips import arguments, settled_graph
+from tests.test_strips import arguments, check_program, settled_graph
 
 
 def there_and_back(x: Any, y: Any) -> None:
@@ -184,19 +183,5 @@ def test_only_own_arrays_stand_upright() -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_mean_the_same(name: str) -> None:
-    """Every program of the control tests, its cells turned, run by NumPy."""
-    f, make = PROGRAMS[name]
-
-    def backend(graph: Graph, types: Any) -> Any:
-        turned = stand_upright(settle(graph))
-        turned.verify()
-        return lambda inputs: [
-            np.asarray(v)[()] if not n.shape else v
-            for v, n in zip(turned.run(*inputs), graph.outputs, strict=True)
-        ]
-
-    want_args, got_args = (make(np.random.default_rng(3)) for _ in range(2))
-    want, got = f(*want_args), npjit.jit(f, backend=backend)(*got_args)
-    pairs = zip(want, got, strict=True) if isinstance(want, tuple) else [(want, got)]
-    for w, g in [*pairs, *zip(want_args, got_args, strict=True)]:
-        np.testing.assert_allclose(g, w, rtol=1e-12) if w is not None else None
+    """With their cells turned."""
+    check_program(name, stand_upright)

@@ -286,3 +286,24 @@ def test_intervals_hold_every_value(bounded: Callable[..., Any], meant: Callable
             values = meant(x, y)
         assert low is None or low <= values.min()
         assert high is None or high >= values.max()
+
+
+def test_two_branches_of_one_condition_keep_their_own_results() -> None:
+    """Both are selections on the same node."""
+
+    def chosen(x: Any) -> Any:
+        out = np.zeros((len(x), 2))
+        for i in range(len(x)):
+            first, second = 0.0, 0.0
+            big = x[i] > 0.5
+            if big:
+                first = x[i] * 2.0
+            if big:
+                second = x[i] - 1.0
+            out[i, 0], out[i, 1] = first, second
+        return out
+
+    x = np.random.default_rng(0).random(30)
+    compiled = npjit.jit(chosen)
+    np.testing.assert_array_equal(compiled(x), chosen(x))
+    assert compiled.cache_info()["whole"] == 1

@@ -36,14 +36,14 @@ def change_control(graph: Graph, change: Change) -> Graph:
     changed: list[Node] = []
 
     def rewrite(block: Block, n: Node, args: tuple[Node, ...]) -> Node | None:
-        if n.op.kind is Kind.RESULT and args[0] in ends:
+        if n.op.kind is Kind.RESULT and n.args[0] in ends:
             number: int = n.params
-            return ends[args[0]][number]
+            return ends[n.args[0]][number]
         if n.op.kind not in CONTROL:
             return None
         made, found = change(block, n, args)
         if found is not None:
-            ends[made] = found
+            ends[n] = found
         if found is not None or made.params is not n.params:
             changed.append(made)
         return made
@@ -55,10 +55,15 @@ def change_control(graph: Graph, change: Change) -> Graph:
 def with_bodies(n: Node, known: Assumptions, again: Callable[[Graph, Assumptions], Graph]) -> Any:
     """The params of a loop or branch with other bodies; the very same, if these are."""
     inside = within(known, n.params, n.args)
-    old = dict(named_graphs(n.params))
-    inner = {name: again(g, inside[name]) for name, g in old.items()}
+    return with_graphs(n.params, lambda name, g: again(g, inside[name]))
+
+
+def with_graphs(params: Any, again: Callable[[str, Graph], Graph]) -> Any:
+    """Params with other nested graphs, by their names; the very same, if these are."""
+    old = dict(named_graphs(params))
+    inner = {name: again(name, g) for name, g in old.items()}
     is_new = any(inner[name] is not g for name, g in old.items())
-    return replace(n.params, **inner) if is_new else n.params
+    return replace(params, **inner) if is_new else params
 
 
 def change_loops(graph: Graph, again: Again) -> Graph:

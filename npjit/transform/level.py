@@ -12,14 +12,12 @@ needed.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-
-from npjit.core.control import Cond, Loop, While
+from npjit.core.control import Cond
 from npjit.core.graph import Block, Graph, Node
-from npjit.core.op import CONTROL, Kind
-from npjit.core.rebuild import rebuild
+from npjit.core.op import Kind
 from npjit.core.size import Expr, Fn
 from npjit.ops import build
+from npjit.transform.bodies import change_control, with_graphs
 
 # of both sides
 _MOST_ADDITIONS = 24
@@ -28,25 +26,14 @@ _PURE = frozenset([Kind.ELEMENTWISE, Kind.CONST])
 
 def level(graph: Graph) -> Graph:
     """The graph with every such branch as selections, in the bodies of loops and branches too."""
-    if not any(n.op.kind in CONTROL for n in graph.nodes):
-        return graph
-    chosen: dict[Node, list[Node]] = {}
 
-    def rewrite(block: Block, n: Node, args: tuple[Node, ...]) -> Node | None:
-        if n.op.kind is Kind.RESULT and args[0] in chosen:
-            number: int = n.params
-            return chosen[args[0]][number]
-        if n.op.kind not in CONTROL:
-            return None
-        parts = {f.name: getattr(n.params, f.name) for f in fields(n.params)}
-        parts |= {name: level(g) for name, g in parts.items() if isinstance(g, Graph)}
-        params: Cond | Loop | While = replace(n.params, **parts)
+    def change(block: Block, n: Node, args: tuple[Node, ...]) -> tuple[Node, list[Node] | None]:
+        params = with_graphs(n.params, lambda name, g: level(g))
         if isinstance(params, Cond) and _is_light(params):
-            chosen[args[0]] = _selected(block, params, args)
-            return args[0]
-        return block.add(n.op, args, params, n.type)
+            return args[0], _selected(block, params, args)
+        return block.add(n.op, args, params, n.type), None
 
-    return rebuild(graph, rewrite)
+    return change_control(graph, change)
 
 
 def _is_light(branch: Cond) -> bool:

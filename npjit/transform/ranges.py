@@ -15,7 +15,7 @@ so that `n += 1` in a loop over an array never leaves 64 bits and is not asked a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,13 @@ import numpy as np
 from npjit.core import interval
 from npjit.core.assume import Assumptions
 from npjit.core.control import Cond, Loop, While
-from npjit.core.graph import Block, Graph, Node, every_node
+from npjit.core.graph import Block, Graph, Node, every_node, named_graphs
 from npjit.core.interval import Interval
 from npjit.core.op import CONTROL, Kind
 from npjit.core.rebuild import rebuild
 from npjit.core.size import Expr, Size, Var, as_size, atoms, bounds, substitute, var
 from npjit.ops import build
+from npjit.transform.bodies import with_graphs
 from npjit.transform.carried_ranges import START, Carried
 from npjit.transform.held import (
     Held,
@@ -84,17 +85,15 @@ def _with(graph: Graph, found: dict[Node, bool]) -> Graph:
             return build.broadcast(block, number, n.shape)
         if n.op.kind not in CONTROL or not any(m in found for m in every_node_in(n)):
             return None
-        parts = {f.name: getattr(n.params, f.name) for f in fields(n.params)}
-        inner = {k: _with(g, found) for k, g in parts.items() if isinstance(g, Graph)}
-        return block.add(n.op, args, replace(n.params, **inner), n.type)
+        params = with_graphs(n.params, lambda name, g: _with(g, found))
+        return block.add(n.op, args, params, n.type)
 
     return rebuild(graph, rewrite)
 
 
 def every_node_in(n: Node) -> list[Node]:
     """The nodes of a control node's bodies."""
-    graphs = [getattr(n.params, f.name) for f in fields(n.params)]
-    return [m for g in graphs if isinstance(g, Graph) for m in every_node(g)]
+    return [m for _, g in named_graphs(n.params) for m in every_node(g)]
 
 
 class _Ranges:
