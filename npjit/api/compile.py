@@ -81,23 +81,24 @@ def compile_captured(
     """Run passes and backend, and make the Entry; `detail`: plan and source text are wanted."""
     graph = simplify(captured.graph)
     on_cpu = all(i.device == ON_CPU for i in captured.inputs)
-    stays = place(captured, options.device) == ON_CPU
-    whole = with_whole_products(graph) if stays else graph
+    number = place(captured, options.device)
+    whole = with_whole_products(graph) if number == ON_CPU else graph
     wider = sums_behind(in_panels(spread(rows_abreast(whole))))
     if wider is not graph:
         graph = simplify(wider)
     watch.lap("simplify")
     if logs.checking() and on_cpu:
         logs.check_pass("simplify", captured.graph, graph, [i.value for i in captured.inputs])
-    made = _compile(captured, graph, options, watch, detail or logs.wants_detail())
+    made = _compile(captured, graph, options, number, watch, detail or logs.wants_detail())
     made.steps, made.inputs = captured.steps, tuple(i.step for i in captured.inputs)
     return made
 
 
 def _compile(
-    captured: Captured, graph: Graph, options: Options, watch: Stopwatch, detail: bool
+    captured: Captured, graph: Graph, options: Options, number: int, watch: Stopwatch, detail: bool
 ) -> Compiled:
-    backend, number = options.backend, place(captured, options.device)
+    """`number`: where it will run."""
+    backend = options.backend
     if number != ON_CPU:
         backend = "cuda"
     if callable(backend):

@@ -105,7 +105,9 @@ def printers(plan: Plan) -> tuple[Plan, list[KernelPrinter]]:
     steps = list(every_step(plan.steps))
     loops = [body for s in steps if isinstance(s, Loop | While) for body in bodies(s)]
     inside = {s.kernel for body in loops for s in every_step(body) if isinstance(s, Launch)}
-    launches = Counter(s.kernel for s in steps if isinstance(s, Launch))
+    launched = [s for s in steps if isinstance(s, Launch)]
+    launches = Counter(s.kernel for s in launched)
+    clashing = {s.kernel for s in launched if not _is_apart(plan.kernels[s.kernel], s)}
     together = [body for s in steps if isinstance(s, Sweep | RowPass) for body in bodies(s)]
     swept = {s.kernel for body in together for s in body if isinstance(s, Launch)}
     tight = _tight(plan, loops)
@@ -127,9 +129,7 @@ def printers(plan: Plan) -> tuple[Plan, list[KernelPrinter]]:
         printer.is_repeated, printer.is_tight = i in inside, i in tight
         printer.launches = launches[i]
         printer.is_swept = i in swept
-        printer.may_repeat = all(
-            _is_apart(kernel, s) for s in steps if isinstance(s, Launch) and s.kernel == i
-        )
+        printer.may_repeat = i not in clashing
         found.append(printer)
     return plan, found
 
