@@ -71,10 +71,12 @@ def _store(kind: str, target: Any, key: Any, part: Any) -> None:
 def replace(pairs: list[tuple[Any, Any]], own: list[Any]) -> None:
     """Put the second of each pair wherever the first one is referred to; not in `own`."""
     known = {id(old): new for old, new in pairs}
-    own = [*own, pairs, *pairs]
+    # in a tuple that is known, as the call has it in one
+    sought = tuple(old for old, _ in pairs)
+    own = [*own, pairs, *pairs, sought]
     skipped = {id(o) for o in own} | {id(own)}
     tuples: list[tuple[Any, Any]] = []
-    for holder in gc.get_referrers(*(old for old, _ in pairs)):
+    for holder in gc.get_referrers(*sought):
         if id(holder) in skipped or type(holder) in (types.FrameType, LazyArray):
             continue
         if type(holder) is tuple:

@@ -28,6 +28,7 @@ from npjit.frontend.items import (
 from npjit.frontend.lists import is_stacked
 from npjit.frontend.objects import ClassProxy, SuperProxy, TracedObject, real_class
 from npjit.frontend.ordering import first_by, sorted_list
+from npjit.frontend.summed import sum_of_few, sum_of_many
 from npjit.frontend.values import is_array
 from npjit.ops.errors import NeverCaptured, NotCaptured
 from npjit.ops.selection import Selected
@@ -167,15 +168,11 @@ def _round(outside: Outside, number: Any, *digits: Any, **kwargs: Any) -> Any:
     return convert(int, np.rint(number))
 
 
-def _sum(outside: Outside, values: Any, *start: Any, **kwargs: Any) -> Any:
-    """Python 3.12 sums exact floats with compensation, which additions one by one do not."""
+def _sum(outside: Outside, values: Any, /, start: Any = 0) -> Any:
     lazy = _lazily(values)
-    if lazy is not None and not kwargs and sys.version_info < (3, 12):
-        return outside.control.total(lazy, *(start or (0,)))
-    items = list(values)
-    if sys.version_info >= (3, 12) and any(_is_float(i) for i in items):
-        raise NotCaptured("sum() of traced Python floats")
-    return sum(items, *start, **kwargs)
+    if lazy is not None:
+        return sum_of_many(outside.control, lazy, start)
+    return sum_of_few(outside.control, values, start)
 
 
 def _any(outside: Outside, values: Any) -> Any:
@@ -208,10 +205,6 @@ def _filter(outside: Outside, function: Any, iterable: Any) -> Any:
     if function is None:
         return filter(None, iterable)
     return outside.control.generated(iterable, lambda item: item, function)
-
-
-def _is_float(value: Any) -> bool:
-    return type(value) is Tracer and value.weight is Weight.WEAK and value.dtype.kind == "f"
 
 
 def _type(outside: Outside, value: Any, *rest: Any) -> Any:

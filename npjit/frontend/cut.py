@@ -321,7 +321,7 @@ def _in_generators(body: list[ast.stmt]) -> Names:
     found: set[str] = set()
     for s in body:
         nodes = list(ast.walk(s))
-        at_once = {id(n.args[0]) for n in nodes if isinstance(n, ast.Call) and len(n.args) == 1}
+        at_once = {id(n.args[0]) for n in nodes if isinstance(n, ast.Call) and n.args}
         for n in nodes:
             if isinstance(n, ast.GeneratorExp) and id(n) not in at_once:
                 found |= {m.id for m in ast.walk(n) if isinstance(m, ast.Name)}

@@ -67,8 +67,8 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
-            node.args = [_comprehended("generated", node.args[0])]
+        if node.args and isinstance(node.args[0], ast.GeneratorExp):
+            node.args[0] = _comprehended("generated", node.args[0])
         if is_named(node, "list") and len(node.args) == 1 and not node.keywords:
             return at(call("list_of", [node.func, node.args[0]]), node)
         return node

@@ -77,17 +77,6 @@ class ManyValues(Decisions):
             return False
         return items_of(self.block, iterable) is not None
 
-    def total(self, values: Values, start: Any) -> Any:
-        """sum(values, start)"""
-
-        def body(item: Any, total: Any) -> tuple[Any]:
-            wanted = values.test is None or values.test(item)
-            more = self.choose(wanted, lambda: total + values.element(item), lambda: total)
-            return (more,)
-
-        (made,) = self.for_loop(values.iterable, body, (start,), ("total",), ())
-        return made
-
     def found(self, values: Values, wanted: bool) -> Any:
         """Whether some value is true (`wanted`), or some is false."""
 
