@@ -77,6 +77,7 @@ CHANCE = {
     "core/size.py": {"select"},
     "schedule/reach.py": {"select"},
     "codegen/cython_printer.py": {"real", "imag"},
+    "codegen/cuda_lanes.py": {"sin"},
     "codegen/toolchain.py": {"exp"},
 }
 
