@@ -127,8 +127,20 @@ cdef extern from "driver.h" namespace "npjit":
     void set_driver_functions "npjit::set_driver"(void** functions)
 
 
+cdef extern from "Python.h":
+    const char* PyCapsule_GetName(object capsule) except? NULL
+    void* PyCapsule_GetPointer(object capsule, const char* name) except NULL
+
+
 cdef extern from "device.h" namespace "npjit":
-    void register_device "npjit::set_device_interface"(PyObject* type, PyObject* stream)
+    ctypedef PyObject* (*ArrayCreator)(PyObject*, const vector[Py_ssize_t]&, PyObject*, PyObject*)
+    cdef cppclass ArrayFields:
+        PyObject* pointer
+        ArrayCreator create
+        Py_ssize_t shape, strides, dtype, data, ptr, device_id
+    void register_device "npjit::set_device_interface"(
+        PyObject* type, PyObject* stream, const ArrayFields& fields
+    )
     object _header "npjit::header_of"(object array)
     cbool is_device_type "npjit::is_device_array"(object array)
     cbool current_stream(void** stream) except False
@@ -186,6 +198,7 @@ cdef extern from "device_plan.h" namespace "npjit":
     cdef cppclass Made:
         PyObject* make
         PyObject* arguments
+        vector[Py_ssize_t] extents
     cdef cppclass KeptSlots "std::array<npjit::KeptArray, 2>":
         pass
     cdef cppclass Kept:

@@ -1,5 +1,7 @@
 #include "device.h"
 
+#include <algorithm>
+
 #include "numpy_api.h"
 #include "scalar.h"
 
@@ -9,8 +11,7 @@ namespace {
 constexpr const char* stream_signature = "intptr_t (void)";
 
 PyTypeObject* device_type = nullptr;
-// whether its arrays say that they are in C order, which costs less than making a tuple of strides
-bool tells_c_order = false;
+ArrayFields fields;
 PyObject* stream_callable = nullptr;
 Py_intptr_t (*stream_function)() = nullptr;
 
@@ -20,7 +21,6 @@ struct Names {
   PyObject* device_id = PyUnicode_InternFromString("device_id");
   PyObject* shape = PyUnicode_InternFromString("shape");
   PyObject* strides = PyUnicode_InternFromString("strides");
-  PyObject* c_contiguous = PyUnicode_InternFromString("_c_contiguous");
   PyObject* dtype = PyUnicode_InternFromString("dtype");
 };
 
@@ -51,8 +51,7 @@ int integers_attribute(PyObject* object, PyObject* name, Py_ssize_t* values) {
   return count <= max_axes && PyErr_Occurred() == nullptr ? static_cast<int>(count) : -1;
 }
 
-bool see_dtype(PyObject* object, SeenArray& seen) {
-  PyObject* dtype = PyObject_GetAttr(object, names().dtype);
+bool see_dtype(PyObject* dtype, SeenArray& seen) {
   const bool found = dtype != nullptr && PyArray_DescrCheck(dtype);
   if (found) {
     PyArray_Descr* descr = reinterpret_cast<PyArray_Descr*>(dtype);
@@ -60,44 +59,62 @@ bool see_dtype(PyObject* object, SeenArray& seen) {
     seen.itemsize = PyDataType_ELSIZE(descr);
     seen.alignment = PyDataType_ALIGNMENT(descr);
   }
-  Py_XDECREF(dtype);
   return found && supports_dtype(seen.dtype);
 }
 
-bool see_place(PyObject* object, SeenArray& seen) {
+bool see_attributes(PyObject* object, SeenArray& seen) {
+  PyObject* dtype = PyObject_GetAttr(object, names().dtype);
+  const bool known = see_dtype(dtype, seen);
+  Py_XDECREF(dtype);
+  if (!known) {
+    return false;
+  }
   PyObject* memory = PyObject_GetAttr(object, names().data);
   const npjit_int64 address = integer_attribute(memory, names().ptr);
   seen.data = reinterpret_cast<char*>(address);
   seen.device = static_cast<int>(integer_attribute(memory, names().device_id));
   Py_XDECREF(memory);
-  return PyErr_Occurred() == nullptr;
+  if (PyErr_Occurred() != nullptr) {
+    return false;
+  }
+  seen.ndim = integers_attribute(object, names().shape, seen.extents);
+  return seen.ndim >= 0 && integers_attribute(object, names().strides, seen.strides) == seen.ndim;
 }
 
-bool is_c_contiguous(PyObject* object) {
-  PyObject* answer = tells_c_order ? PyObject_GetAttr(object, names().c_contiguous) : nullptr;
-  const bool found = answer == Py_True;
-  Py_XDECREF(answer);
-  return found;
+// What lies so many bytes behind an object's beginning.
+template <class Value>
+const Value& field(PyObject* object, Py_ssize_t place) {
+  return *reinterpret_cast<const Value*>(reinterpret_cast<const char*>(object) + place);
 }
 
-bool see_strides(PyObject* object, SeenArray& seen) {
-  if (!is_c_contiguous(object)) {
-    return integers_attribute(object, names().strides, seen.strides) == seen.ndim;
+// The object that has an array's address, borrowed; null where the fields are not known.
+PyObject* pointer_field(PyObject* array) {
+  if (fields.pointer == nullptr) {
+    return nullptr;
   }
-  Py_ssize_t stride = seen.itemsize;
-  for (int axis = seen.ndim - 1; axis >= 0; --axis) {
-    seen.strides[axis] = stride;
-    stride *= seen.extents[axis];
+  PyObject* pointer = field<PyObject*>(array, fields.data);
+  const bool is_known = reinterpret_cast<PyObject*>(Py_TYPE(pointer)) == fields.pointer;
+  return is_known ? pointer : nullptr;
+}
+
+bool see_fields(PyObject* object, PyObject* pointer, SeenArray& seen) {
+  const auto& shape = field<std::vector<Py_ssize_t>>(object, fields.shape);
+  const auto& strides = field<std::vector<Py_ssize_t>>(object, fields.strides);
+  if (shape.size() > max_axes || strides.size() != shape.size() ||
+      !see_dtype(field<PyObject*>(object, fields.dtype), seen)) {
+    return false;
   }
+  seen.data = field<char*>(pointer, fields.ptr);
+  seen.device = field<int>(pointer, fields.device_id);
+  seen.ndim = static_cast<int>(shape.size());
+  std::copy(shape.begin(), shape.end(), seen.extents);
+  std::copy(strides.begin(), strides.end(), seen.strides);
   return true;
 }
 
 bool see(PyObject* object, SeenArray& seen) {
-  if (!see_dtype(object, seen) || !see_place(object, seen)) {
-    return false;
-  }
-  seen.ndim = integers_attribute(object, names().shape, seen.extents);
-  if (seen.ndim < 0 || !see_strides(object, seen)) {
+  PyObject* pointer = pointer_field(object);
+  if (!(pointer != nullptr ? see_fields(object, pointer, seen) : see_attributes(object, seen))) {
     return false;
   }
   for (int axis = 0; axis < seen.ndim; ++axis) {
@@ -110,13 +127,15 @@ bool see(PyObject* object, SeenArray& seen) {
 
 }  // namespace
 
-void set_device_interface(PyObject* type, PyObject* stream) {
+void set_device_interface(PyObject* type, PyObject* stream, const ArrayFields& known) {
   Py_INCREF(type);
   Py_INCREF(stream);
+  Py_XINCREF(known.pointer);
   Py_XDECREF(reinterpret_cast<PyObject*>(device_type));
   Py_XDECREF(stream_callable);
+  Py_XDECREF(fields.pointer);
   device_type = reinterpret_cast<PyTypeObject*>(type);
-  tells_c_order = PyObject_HasAttr(type, names().c_contiguous) == 1;
+  fields = known;
   stream_callable = stream;
   stream_function =
       PyCapsule_IsValid(stream, stream_signature) != 0
@@ -159,10 +178,32 @@ PyObject* header_of(PyObject* object) {
 }
 
 npjit_int64 device_address(PyObject* array) {
+  PyObject* pointer = is_device_array(array) ? pointer_field(array) : nullptr;
+  if (pointer != nullptr) {
+    return field<npjit_int64>(pointer, fields.ptr);
+  }
   PyObject* memory = PyObject_GetAttr(array, names().data);
   const npjit_int64 address = integer_attribute(memory, names().ptr);
   Py_XDECREF(memory);
   return address;
+}
+
+bool makes_arrays(PyObject* make) {
+  return fields.create != nullptr && make == reinterpret_cast<PyObject*>(device_type);
+}
+
+PyObject* new_array(const std::vector<Py_ssize_t>& extents, PyObject* dtype) {
+  return fields.create(reinterpret_cast<PyObject*>(device_type), extents, dtype, Py_None);
+}
+
+bool has_extents(PyObject* array, const std::vector<Py_ssize_t>& extents) {
+  if (is_device_array(array) && pointer_field(array) != nullptr) {
+    return field<std::vector<Py_ssize_t>>(array, fields.shape) == extents;
+  }
+  Py_ssize_t found[max_axes];
+  const int count = integers_attribute(array, names().shape, found);
+  PyErr_Clear();
+  return count >= 0 && std::equal(extents.begin(), extents.end(), found, found + count);
 }
 
 npjit_int64 memory_address(PyObject* memory) { return integer_attribute(memory, names().ptr); }

@@ -4,12 +4,22 @@
 _MOST_INSTANCES = 512
 
 
-def set_device_interface(type array_type, stream: object) -> None:
+def set_device_interface(type array_type, stream: object, fields: dict | None = None) -> None:
     """From now on arrays of exactly this type are device arrays, read by their attributes
-    `data.ptr`, `data.device_id`, `shape`, `strides` (or a true `_c_contiguous`) and `dtype`;
-    `stream` gives the current stream's handle: a capsule of a C function "intptr_t (void)", or a
-    callable."""
-    register_device(<PyObject*>array_type, <PyObject*>stream)
+    `data.ptr`, `data.device_id`, `shape`, `strides` and `dtype`; `stream` gives the current
+    stream's handle: a capsule of a C function "intptr_t (void)", or a callable. `fields` says where
+    objects have what these attributes say, by the attributes' names, the type of `data` as
+    "pointer", and a capsule of what makes arrays as "create" or None; device.h."""
+    cdef ArrayFields known
+    if fields is not None:
+        known.pointer = <PyObject*>fields["pointer"]
+        known.shape, known.strides = fields["shape"], fields["strides"]
+        known.dtype, known.data = fields["dtype"], fields["data"]
+        known.ptr, known.device_id = fields["ptr"], fields["device_id"]
+        create = fields["create"]
+        if create is not None:
+            known.create = <ArrayCreator>PyCapsule_GetPointer(create, PyCapsule_GetName(create))
+    register_device(<PyObject*>array_type, <PyObject*>stream, known)
 
 
 def set_driver(functions: dict | None) -> None:
@@ -166,6 +176,7 @@ cdef class DeviceInstance:
             if not isinstance(arguments, tuple) or not arguments:
                 raise TypeError("a result's arguments are a tuple that begins with its shape")
             made.make, made.arguments = <PyObject*>make, <PyObject*>arguments
+            made.extents = arguments[0]
             self._instance.results.push_back(made)
         self._instance.kept.results.resize(len(results))
 

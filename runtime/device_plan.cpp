@@ -45,7 +45,6 @@ void drop(KeptArray& kept) {
 
 // Nobody but `kept` holds the array or its memory, and it is what it was when it was made.
 bool is_free(const KeptArray& kept, const Made& made) {
-  static PyObject* const shape = PyUnicode_InternFromString("shape");
   // pointer and memory are held by their owner, too
   if (kept.array == nullptr || Py_REFCNT(kept.array) != 1 || Py_REFCNT(kept.pointer) != 2 ||
       Py_REFCNT(kept.memory) != 2) {
@@ -55,12 +54,7 @@ bool is_free(const KeptArray& kept, const Made& made) {
       *PyObject_GET_WEAKREFS_LISTPTR(kept.array) != nullptr) {
     return false;
   }
-  PyObject* found = PyObject_GetAttr(kept.array, shape);
-  PyObject* wanted = PyTuple_GET_ITEM(made.arguments, 0);
-  const bool same = found != nullptr && PyObject_RichCompareBool(found, wanted, Py_EQ) == 1;
-  Py_XDECREF(found);
-  PyErr_Clear();
-  return same;
+  return has_extents(kept.array, made.extents);
 }
 
 // Keeps a new result; one that cannot be asked for its memory is not kept, nor is one of a stream
@@ -83,6 +77,13 @@ void keep(std::array<KeptArray, 2>& slots, PyObject* array, npjit_int64 address)
   slots[0] = made;
 }
 
+PyObject* make_array(const Made& made) {
+  if (makes_arrays(made.make) && PyTuple_GET_SIZE(made.arguments) == 2) {
+    return new_array(made.extents, PyTuple_GET_ITEM(made.arguments, 1));
+  }
+  return PyObject_CallObject(made.make, made.arguments);
+}
+
 // A result of earlier calls that is free, or a new one; null with an exception set.
 PyObject* make_result(const DevicePlan& plan, Instance& instance, void* stream, std::size_t number,
                       npjit_int64* address) {
@@ -96,7 +97,7 @@ PyObject* make_result(const DevicePlan& plan, Instance& instance, void* stream, 
       return Py_NewRef(slots[0].array);
     }
   }
-  PyObject* array = PyObject_CallObject(made.make, made.arguments);
+  PyObject* array = make_array(made);
   *address = array != nullptr ? device_address(array) : 0;
   if (plan.keeps && array != nullptr && instance.kept.stream == stream) {
     keep(slots, array, *address);

@@ -23,10 +23,11 @@ namespace npjit {
 // What an input word is to the key.
 enum class Word : unsigned char { size, address, number };
 
-// A result: `make`(*arguments) is a new array.
+// A result: `make`(*arguments) is a new array of these extents.
 struct Made {
   PyObject* make = nullptr;
   PyObject* arguments = nullptr;  // tuple
+  std::vector<Py_ssize_t> extents;
 };
 
 // A result that was given out, with the objects that hold its memory.

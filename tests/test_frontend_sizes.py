@@ -250,6 +250,19 @@ def test_ints_of_a_loop_that_leave_64_bits(f):
             assert_same(mine, theirs)
 
 
+@pytest.mark.parametrize("dtype", ["i8", "u8", "i4", "i1"])
+def test_clipped_to_a_size(dtype):
+    """A size is within int64, which nobody needs to ask."""
+
+    def inside(x, n):
+        return np.clip(x, 0, x.shape[0] - 1), np.clip(x, -n, n)
+
+    compiled = npjit.jit(inside, fullgraph=True)
+    for length, n in ((20, 5), (50, 200)):
+        x = (np.arange(length) * 3 - 9).astype(dtype)
+        assert_same(compiled(x, n), inside(x, n))
+
+
 def test_ints_of_a_loop_that_stay_are_compiled():
     compiled = npjit.jit(powers)
     assert compiled(np.ones(20), 3) == powers(np.ones(20), 3)

@@ -150,3 +150,34 @@ def test_a_matrix_times_its_own_transpose(dtype: str, shape: tuple[int, int]) ->
             # what has no stride of 1 is copied, by NumPy too
             if dtype != "c16" and x.itemsize in part.strides:
                 assert (got == got.T).all()
+
+
+def heads(x, w, v):
+    b, n, d = x.shape
+
+    def split(z):
+        return z.reshape(b, n, 4, d // 4).transpose(0, 2, 1, 3)
+
+    q, k = split(x @ w), split(x @ v)
+    return np.sum((q @ k.swapaxes(-1, -2)) ** 2)
+
+
+def test_summed_axes_apart_in_memory() -> None:
+    """Gradients of heads that lie side by side in rows: the sums run over images and rows, between
+    which the heads lie."""
+    x, w, v = (RANDOM.normal(size=s) for s in ((2, 6, 8), (8, 8), (8, 8)))
+    gradient = npjit.grad(heads, argnums=(0, 1, 2))
+    found = gradient(x, w, v)
+    assert gradient.cache_info()["whole"] == 1
+    for k, g in enumerate(found):
+        step = RANDOM.normal(size=g.shape) * 1e-6
+        more, less = (
+            [a + s * step if i == k else a for i, a in enumerate((x, w, v))] for s in (1, -1)
+        )
+        np.testing.assert_allclose(np.sum(g * step), (heads(*more) - heads(*less)) / 2, rtol=1e-6)
+
+
+def test_summed_axes_around_others() -> None:
+    a, b = RANDOM.normal(size=(3, 5, 4, 2)), RANDOM.normal(size=(6, 4, 3))
+    product = npjit.jit(lambda x, y: np.einsum("anbk,mba->nmk", x, y), fullgraph=True)
+    np.testing.assert_allclose(product(a, b), np.einsum("anbk,mba->nmk", a, b), rtol=1e-12)

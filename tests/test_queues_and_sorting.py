@@ -297,6 +297,16 @@ def test_compiled(f):
     assert jitted.cache_info()["compiled"] == 1
 
 
+def test_the_usual_algorithm_has_no_name():
+    """CuPy knows none."""
+    x = np.array([3.0, np.nan, 1.0, 2.0])
+    for kind in (None, "quicksort"):
+        sorting = npjit.jit(lambda x, k=kind: (np.sort(x, kind=k), np.argsort(x, kind=k)))
+        plan = sorting.lower(x).compiled.plan
+        assert [s.params for s in plan.steps] == [(0, None)] * 2
+        np.testing.assert_array_equal(sorting(x)[0], np.sort(x))
+
+
 def test_equal_keys_stay_in_their_order():
     jitted = npjit.jit(lambda z: np.array(sorted(z)))
     z = np.array([0.0, -0.0, 1.0] * 9)

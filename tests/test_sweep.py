@@ -86,6 +86,21 @@ def wide_ring(steps, A, B):
         B[:] = 0.3 * (A + np.roll(A, -2, axis=0) + np.roll(A, 1, axis=0))
 
 
+def nested(steps, A, B):
+    """Each trip is one of many trips itself."""
+    for s in range(steps):
+        for t in range(3):
+            B[1:-1] = A[:-2] * 0.3 + A[2:] * 0.1 * s
+            A[1:-1] = B[:-2] * 0.3 + B[2:] * 0.1 * t
+
+
+def nested_alone(steps, A, B):
+    """The same, and the inner trips know no number."""
+    for _ in range(steps):
+        for _ in range(3):
+            A[1:-1] += 0.1 * (A[2:] - A[:-2])
+
+
 def follows(plan: Plan) -> list[str]:
     """The sweeps of a plan."""
     return [str(s.paces) for s in every_step(plan.steps) if isinstance(s, Sweep)]
@@ -120,7 +135,20 @@ def check(f: Callable[..., Any], rows: int, steps: int = 7) -> None:
 
 
 @pytest.mark.parametrize(
-    "f", [jacobi, waves, life, lines, own_elements, once, ring, shallow, wide_ring]
+    "f",
+    [
+        jacobi,
+        waves,
+        life,
+        lines,
+        own_elements,
+        once,
+        ring,
+        shallow,
+        wide_ring,
+        nested,
+        nested_alone,
+    ],
 )
 @pytest.mark.parametrize("rows", [6, 47, 200])
 def test_all_orders(f: Callable[..., Any], rows: int) -> None:

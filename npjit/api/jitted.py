@@ -37,6 +37,7 @@ from npjit.frontend.outside import Outside
 from npjit.frontend.policy import Policy
 from npjit.frontend.trace import Captured, Failed, capture_call
 from npjit.ops.errors import NotCaptured, active_trace
+from npjit.ops.tracer import Tracer
 
 # so many different refusals of one function are counted by name
 MOST_REFUSALS = 50
@@ -160,7 +161,7 @@ class Jitted(_runtime.Dispatcher):  # type: ignore[misc]
 
     def enter(self, made: Compiled) -> None:
         """From now on calls of this kind run as compiled."""
-        if made.program is not None:
+        if made.backend == "cuda":
             made.entry.on_failure = OnHost(self.original)
         with self._lock:
             self.compiled.append(made)
@@ -372,13 +373,17 @@ def _words(e: BaseException) -> str:
         return type(e).__name__
 
 
+# a staged `raise`, and an attribute that arrays do not have
+_USERS = (Control.raise_.__code__, Tracer.__getattr__.__code__)
+
+
 def _is_defect(e: Exception) -> bool:
     """Whether npjit's own code raised, and not the function or a library that it called."""
     own = False
     for frame, _ in traceback.walk_tb(e.__traceback__):
         module = frame.f_globals.get("__name__", "")
-        if frame.f_code is Control.raise_.__code__:
-            continue  # a staged `raise`
+        if frame.f_code in _USERS:
+            continue
         if module.partition(".")[0] != "numpy":
             own = module.startswith("npjit.")
     return own

@@ -7,6 +7,7 @@ In: a captured call and its graph after all passes. Out: a `Compiled`, whose ent
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -60,21 +61,13 @@ def compile_native(
         made = _recalled(captured, graph, options, watch)
         if made is not None:
             return made
-    from npjit.schedule import NotScheduled
-
-    try:
-        if backend == "cuda":
-            from npjit.transform.device import for_device
-
-            graph = for_device(graph)
-        plan = make_plan(captured, graph, few_threads=backend != "cuda")
-    except NotScheduled as e:
-        raise NotCaptured(str(e)) from None
-    watch.lap("schedule")
     if backend == "cuda":
         from npjit.api.device import compile_cuda
 
-        return compile_cuda(captured, graph, plan, watch, options, number)
+        make = functools.partial(_device_plan, _without_values(captured), graph)
+        return compile_cuda(captured, graph, make, watch, options, number, detail)
+    plan = make_plan(captured, graph)
+    watch.lap("schedule")
     for name in (str(backend),) if backend else SEARCH:
         try:
             return _BUILDERS[name](captured, graph, plan, options, watch)
@@ -111,11 +104,13 @@ def _recalled(
 
 def make_plan(captured: Captured, graph: Graph, few_threads: bool = True) -> Plan:
     """The schedule, with results in the order of the captured leaves (fresh ones first)."""
-    from npjit.schedule import schedule
-
-    plan = schedule(graph, [i.layout for i in captured.inputs], few_threads)
+    from npjit.schedule import NotScheduled, schedule
     from npjit.schedule.plan import OutputSpec
 
+    try:
+        plan = schedule(graph, [i.layout for i in captured.inputs], few_threads)
+    except NotScheduled as e:
+        raise NotCaptured(str(e)) from None
     extra = [
         OutputSpec("alias", w.dtype, w.shape, None, w.input, w.offset, w.strides)
         if kind == "alias"
@@ -124,6 +119,20 @@ def make_plan(captured: Captured, graph: Graph, few_threads: bool = True) -> Pla
         if kind != "fresh"
     ]
     return with_outputs(plan, extra)
+
+
+def _without_values(captured: Captured) -> Captured:
+    """What a schedule needs of a captured call, which may be much later: none of its arrays."""
+    inputs = tuple(replace(i, value=None) for i in captured.inputs)
+    return replace(captured, inputs=inputs, steps=())
+
+
+def _device_plan(captured: Captured, graph: Graph) -> tuple[Graph, Plan]:
+    """The graph as it suits a GPU, and its schedule."""
+    from npjit.transform.device import for_device
+
+    graph = for_device(graph)
+    return graph, make_plan(captured, graph, few_threads=False)
 
 
 def with_outputs(plan: Plan, extra: list[OutputSpec]) -> Plan:

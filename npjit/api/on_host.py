@@ -21,7 +21,8 @@ from npjit.core.trees import tree_map
 
 class OnHost:
     """See the module's docstring. Arguments that share memory are left to the function itself, and
-    so are calls that meet other device arrays (attributes, say), which NumPy does not take."""
+    so are calls that meet other device arrays (attributes, say), which NumPy does not take, or ask
+    for what only these have (`x.get()`)."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -34,7 +35,7 @@ class OnHost:
         with moved.device.active():
             try:
                 return tree_map(moved.up, self.function(*given, **named))
-            except TypeError:
+            except (TypeError, AttributeError):
                 moved.known.clear()
             finally:
                 moved.write()

@@ -40,9 +40,12 @@ def know_cupy() -> bool:
 def _register(cupy: Any) -> bool:
     from cupy.cuda import stream
 
+    from npjit.backends.cupy_fields import array_fields
+
     # a C function where CuPy has one: the stream is asked for at every call
     known = getattr(stream, "__pyx_capi__", {}).get("get_current_stream_ptr")
-    _runtime.set_device_interface(cupy.ndarray, known or (lambda: stream.get_current_stream().ptr))
+    current = known or (lambda: stream.get_current_stream().ptr)
+    _runtime.set_device_interface(cupy.ndarray, current, array_fields(cupy))
     return True
 
 
@@ -61,7 +64,10 @@ def adopted(
         if not _is_foreign(value):
             return value
         if hasattr(type(value), "__cuda_array_interface__"):
-            return cupy().asarray(value)
+            found = cupy().asarray(value)
+            # bfloat16 is just two bytes there, and has a name in DLPack
+            if found.dtype.kind != "V" or not hasattr(value, "__dlpack__"):
+                return found
         return cupy().from_dlpack(value)
 
     given, named = tree_map(adopt, [list(args), kwargs])
@@ -107,8 +113,8 @@ def place(captured: Captured, device: str | None) -> int:
     if len(numbers) > 1:
         where = ", ".join(f"{name(i.step)} on GPU {i.device}" for i in _on(captured, numbers))
         raise DeviceMismatch(f"arrays live on several GPUs: {where}")
-    ours = [i for i in captured.inputs if _is_host_array(captured, i)]
-    if ours:
+    ours = host_arrays(captured)
+    if ours and not captured.may_mix:
         theirs = _on(captured, numbers)
         raise DeviceMismatch(
             f"arrays live on both CPU ({name(ours[0].step)}) and GPU ({name(theirs[0].step)}): "
@@ -121,7 +127,8 @@ def _on(captured: Captured, numbers: list[int]) -> list[Input]:
     return [i for i in captured.inputs if i.device in numbers]
 
 
-def _is_host_array(captured: Captured, given: Input) -> bool:
-    """Whether an input is an array of the caller's on the CPU, not one that the trace keeps."""
-    is_kept = captured.steps[given.step][0][0] == "root"
-    return isinstance(given.value, np.ndarray) and given.device == ON_CPU and not is_kept
+def host_arrays(captured: Captured) -> list[Input]:
+    """The inputs that are arrays of the caller's on the CPU, not ones that the trace keeps."""
+    on_cpu = (i for i in captured.inputs if i.device == ON_CPU)
+    arrays = (i for i in on_cpu if isinstance(i.value, np.ndarray))
+    return [i for i in arrays if captured.steps[i.step][0][0] != "root"]

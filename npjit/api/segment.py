@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import types
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,7 +66,8 @@ class SegmentJitted(Jitted):
             raise TooLittle("too little to compile")
         if not captured.is_sure:
             raise NotCaptured("a value whose memory order or type may not be NumPy's")
-        return captured
+        # what Python makes in between is on the CPU
+        return replace(captured, may_mix=True)
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, str]:
         """A new entry; there are few kinds of values, and none for each length of a list."""

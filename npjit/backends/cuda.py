@@ -9,19 +9,19 @@ In: a GPU's number. Out: its `Device`, for programs on CuPy's arrays and current
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from npjit.backends.cuda_blas import know_cublas
-from npjit.backends.cuda_build import load_functions
+from npjit.backends.cuda_build import load_code, load_functions
 from npjit.backends.cuda_device import DeviceUnavailable, Keeper, Region
-from npjit.codegen.cuda import OPTIONS
 from npjit.core.dtypes import accumulator_of
 from npjit.core.op import Op
 
@@ -69,7 +69,9 @@ class CupyDevice:
         self.room: weakref.WeakSet[Keeper] = weakref.WeakSet()
         self.memory: Callable[[int], Any] = self.cupy.cuda.alloc
         self._stream = self.cupy.cuda.get_current_stream
-        self._functions: dict[tuple[str, str, tuple[str, ...]], int] = {}
+        # the key of the machine code of what was asked for; handles by keys and names
+        self._codes: dict[tuple[str, str, tuple[str, ...]], str] = {}
+        self._functions: dict[tuple[str, str], int] = {}
         self._counters: dict[int, Any] = {}
         self._landing = Landing()
 
@@ -144,7 +146,7 @@ class CupyDevice:
     def uploaded(self, array: np.ndarray) -> Any:
         """A copy of a NumPy array with the same strides."""
         if array.flags.forc:
-            return self.cupy.asarray(array, order="A")
+            return self.cupy.asarray(_as_bits(array), order="A").view(array.dtype)
         # with the bytes between its elements
         start, end = np.lib.array_utils.byte_bounds(array)
         origin = array.ctypes.data - start
@@ -154,8 +156,8 @@ class CupyDevice:
 
     def downloaded(self, array: Any) -> np.ndarray:
         """A NumPy copy, when all work before is done."""
-        found: np.ndarray = self.cupy.asnumpy(array, order="A")
-        return found
+        found: np.ndarray = self.cupy.asnumpy(_as_bits(array), order="A")
+        return found.view(array.dtype)
 
     def write(self, array: Any, values: np.ndarray) -> None:
         """array[...] = values."""
@@ -171,21 +173,40 @@ class CupyDevice:
 
     # ------------------------------------------------------------ work
 
-    def functions(
-        self, source: str, names: Sequence[str], options: tuple[str, ...] = OPTIONS
-    ) -> list[int]:
+    def functions(self, source: str, names: Sequence[str], options: tuple[str, ...]) -> list[int]:
         """Load the instances that are not known yet, as one module."""
-        known = self._functions
-        missing = [n for n in names if (source, n, options) not in known]
+        missing = [n for n in names if (source, n, options) not in self._codes]
         if missing:
-            found = load_functions(source, missing, options)
-            for name, function in zip(missing, found, strict=True):
-                known[source, name, options] = function
-        return [known[source, n, options] for n in names]
+            key, found = load_functions(source, missing, options)
+            self._enter(key, found)
+            self._codes.update({(source, n, options): key for n in missing})
+        codes = self.codes(source, names, options)
+        return [self._functions[codes[n], n] for n in names]
+
+    def _enter(self, key: str, found: Mapping[str, int]) -> None:
+        self._functions.update({(key, name): handle for name, handle in found.items()})
+
+    def codes(self, source: str, names: Sequence[str], options: tuple[str, ...]) -> dict[str, str]:
+        """The keys of the machine code of functions that were loaded before."""
+        return {n: self._codes[source, n, options] for n in names}
+
+    def recalled(self, codes: Mapping[str, str]) -> dict[str, int] | None:
+        """Load what is not known yet from the disk cache."""
+        for name, key in codes.items():
+            if (key, name) not in self._functions:
+                found = load_code(key)
+                if found is None:
+                    return None
+                self._enter(key, found)
+        return {name: self._functions[key, name] for name, key in codes.items()}
 
     def knows_blas(self) -> bool:
         """Whether the runtime has cuBLAS's functions, so that it may be asked for products."""
         return know_cublas()
+
+    def has_tensor_tiles(self) -> bool:
+        """Whether this is Hopper."""
+        return bool(self.cupy.cuda.Device(self.number).compute_capability == "90")
 
     def multiply(self, a: Region, b: Region, c: Region) -> None:
         """c = a @ b, the last two axes being matrices, whatever the strides and dtypes."""
@@ -207,7 +228,8 @@ class CupyDevice:
         arguments = [self.view(g) for g in given]
         try:
             evaluate = functools.partial(op.evaluate, node, *arguments)
-            found = self._with_room(evaluate, f"memory for {op.name}")
+            with self._told(op):
+                found = self._with_room(evaluate, f"memory for {op.name}")
         except MemoryError:
             raise
         except Exception:  # whatever CuPy lacks; an error of the row itself comes from NumPy too
@@ -216,6 +238,15 @@ class CupyDevice:
         parts = found if isinstance(found, (tuple, list)) else (found,)
         for k, region in made:
             self.view(region)[...] = self.cupy.asarray(parts[k])
+
+    def _told(self, op: Op) -> contextlib.AbstractContextManager[Any]:
+        """A context in which CuPy raises what NumPy does: singular matrices are NaN for it else."""
+        if not op.raises:
+            return contextlib.nullcontext()
+        from cupyx import errstate
+
+        found: contextlib.AbstractContextManager[Any] = errstate(linalg="raise")
+        return found
 
     def rate(self) -> float:
         """Bytes that its memory moves in a second, at most: two transfers a cycle of its clock."""
@@ -261,6 +292,13 @@ class CupyDevice:
         runtime.memcpyAsync(found.ctypes.data, region.address, size, kind, stream.ptr)
         stream.synchronize()
         return found[:size].view(region.dtype)[0]
+
+
+def _as_bits(array: Any) -> Any:
+    """An array of a dtype that NumPy does not have itself as one of ints: libraries move those by
+    rules of their own."""
+    is_foreign = array.dtype.isbuiltin == 2
+    return array.view(f"u{array.dtype.itemsize}") if is_foreign else array
 
 
 @functools.cache

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from math import prod
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from npjit import _runtime
 from npjit.backends.cuda_device import Region
@@ -24,6 +27,8 @@ _TYPES = {
     "complex64": (4, 68, 2),
     "complex128": (5, 70, 3),
 }
+# products of one batch axis each that one of more axes is done as, at most
+_PARTS = 64
 # bytes for products to work in, as cuBLAS has for GPUs that split sums among blocks
 _WORKSPACE = 32 << 20
 
@@ -49,10 +54,35 @@ class Product(NamedTuple):
     batch: int = 1
 
 
+def in_batches(a: Region, b: Region, c: Region) -> list[tuple[Region, Region, Region]]:
+    """The product as some of one batch axis at most: axes that follow each other in all three are
+    one, and of others the longest stays. None when they are too many."""
+    if 0 in (*a.shape, *c.shape):
+        return []
+    axes: list[tuple[int, tuple[int, ...]]] = []
+    for n, *steps in zip(c.shape[:-2], *(r.strides[:-2] for r in (a, b, c)), strict=True):
+        if axes and all(far == n * near for far, near in zip(axes[-1][1], steps, strict=True)):
+            axes[-1] = (axes[-1][0] * n, tuple(steps))
+        elif n != 1:
+            axes.append((n, tuple(steps)))
+    batch = [axes.pop(axes.index(max(axes)))] if axes else []
+    if prod(n for n, _ in axes) > _PARTS:
+        return []
+
+    def part(number: int, r: Region, place: tuple[int, ...]) -> Region:
+        away = sum(i * steps[number] for i, (_, steps) in zip(place, axes, strict=True))
+        shape = (*(n for n, _ in batch), *r.shape[-2:])
+        strides = (*(steps[number] for _, steps in batch), *r.strides[-2:])
+        return Region(r.address + away * r.dtype.itemsize, r.dtype, shape, strides)
+
+    places = np.ndindex(*(n for n, _ in axes))
+    return [(part(0, a, p), part(1, b, p), part(2, c, p)) for p in places]
+
+
 def blas_product(a: Region, b: Region, c: Region) -> tuple[Product, tuple[int, int, int]] | None:
     """See the module's docstring."""
     types, made = _TYPES.get(a.dtype.name), _TYPES.get(c.dtype.name)
-    if types is None or made is None or 0 in (*a.shape, *b.shape) or len(c.shape) > 3:
+    if types is None or made is None or 0 in (*a.shape, *b.shape):
         return None
     of_a, of_b, of_c = operand(a), operand(b), operand(c)
     if of_a is None or of_b is None or of_c is None or of_c[0] != 0:

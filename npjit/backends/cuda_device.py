@@ -6,7 +6,7 @@ and the `Region`s of memory that matrix products and calls work on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -19,6 +19,10 @@ from npjit.core.op import Op
 
 class DeviceUnavailable(Exception):
     """The GPU that a call needs cannot be had; the message says what is missing."""
+
+
+class CheckFailed(Exception):
+    """A check of a plan did not hold."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +91,17 @@ class Device(Protocol):
         """The driver's handles of the instances `names` of a module's functions, compiled with
         these options."""
 
+    def codes(self, source: str, names: Sequence[str], options: tuple[str, ...]) -> dict[str, str]:
+        """Under which keys the disk cache has the machine code of such functions."""
+
+    def recalled(self, codes: Mapping[str, str]) -> dict[str, int] | None:
+        """The driver's handles of functions by their machine code's keys; None if some is gone."""
+
     def knows_blas(self) -> bool:
         """Whether the runtime has cuBLAS's functions, so that it may be asked for products."""
+
+    def has_tensor_tiles(self) -> bool:
+        """Whether its tensor cores take tiles of 16 bit numbers from shared memory, as Hopper's."""
 
     def multiply(self, a: Region, b: Region, c: Region) -> None:
         """c = a @ b, the last two axes being matrices, whatever the strides and dtypes."""

@@ -1,10 +1,9 @@
-"""What a tape is made of, before its functions are loaded.
+"""What a tape is made of, as steps are added.
 
-In: launches, products, loops, branches and callables one after the other. Out: the names of the
-functions to load, and with their handles the runtime's `Tape`:
+In: launches, products, loops, branches and callables one after the other. Out: a `Form`:
 
-    draft.functions()                   ->  ["k0<i32, 4, 0x24ull>"]
-    draft.tape({"k0<i32, 4, 0x24ull>": 0x55d0})
+    draft.work(Start("k0<i32, 4, 0x24ull>", (2, 1), 256), 0, "k0")
+    draft.form()        ->  [words, patches, [("launch", "k0<i32, 4, 0x24ull>", 2, 1, 256, ...)]]
 
 Parameters are *words* of 64 bits. A *patch* says which word is the address of a numbered base plus
 an offset; a `Flag` says where a bool lies:
@@ -15,12 +14,13 @@ an offset; a `Flag` says where a bool lies:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from npjit import _runtime
 from npjit.backends.cuda_blas import Product
+from npjit.backends.cuda_form import Form
 from npjit.codegen.cuda_launch import Start
 
 # a base's number, and an offset in bytes
@@ -49,13 +49,13 @@ class Work:
         """The same, its words so many further on."""
         return Work(self.what, self.first + by, self.words, self.label)
 
-    def step(self, functions: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The runtime's form."""
+    def form(self) -> tuple[Any, ...]:
+        """As a step of a form."""
         if isinstance(self.what, Product):
             return "product", self.what, self.first, self.words, self.label
         start = self.what
         how = *start.grid, start.block, start.shared
-        return "launch", functions[start.function], *how, self.first, self.words, self.label
+        return "launch", start.function, *how, self.first, self.words, self.label
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class Branch:
     stops: tuple[Flag, ...] = ()
     times: int = 0
 
-    def step(self, functions: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The runtime's form."""
-        tapes = [b.tape(functions) for b in self.bodies]
-        return self.kind, self.flag, tapes, self.stops, self.times
+    def form(self) -> tuple[Any, ...]:
+        """As a step of a form."""
+        bodies = [b.form() for b in self.bodies]
+        return self.kind, self.flag, bodies, self.stops, self.times
 
 
 @dataclass
@@ -112,14 +112,7 @@ class Draft:
                 for body in step.bodies:
                     yield from body.works()
 
-    def functions(self) -> list[str]:
-        """The functions that are started."""
-        starts = [w.what for w in self.works()]
-        return list(dict.fromkeys(s.function for s in starts if isinstance(s, Start)))
-
-    def tape(self, functions: Mapping[str, Any]) -> _runtime.Tape:
-        """The runtime's form, with the functions by name that the device has loaded."""
-        steps: Sequence[Any] = [
-            s.step(functions) if isinstance(s, Work | Branch) else s for s in self.steps
-        ]
-        return _runtime.Tape(self.words, self.patches, steps)
+    def form(self) -> Form:
+        """All of it; steps that are callables stay so."""
+        steps = [s.form() if isinstance(s, Work | Branch) else s for s in self.steps]
+        return self.words, self.patches, steps

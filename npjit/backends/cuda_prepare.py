@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from npjit.backends.cuda_blas import blas_product
+from npjit.backends.cuda_blas import blas_product, in_batches
 from npjit.backends.cuda_device import Device, Region
 from npjit.backends.cuda_draft import Branch, Draft, Flag, Prepared
+from npjit.backends.cuda_form import Form, functions, tape
 from npjit.backends.cuda_host import Based, Compute, Copy, Multiply
 from npjit.backends.cuda_late import Bound, Late, Trips
 from npjit.backends.cuda_padded import bytes_of, copied, in_padded_rows
@@ -33,6 +34,7 @@ from npjit.codegen.cuda_asked import asked_in
 from npjit.codegen.cuda_attention import attention_for
 from npjit.codegen.cuda_calls import Operand, Question, Routine, routine_for
 from npjit.codegen.cuda_launch import Configured, Tuning
+from npjit.core.op import Kind
 from npjit.core.size import Size, Var, atoms
 from npjit.core.weighing import Weighing
 from npjit.schedule.plan import (
@@ -84,15 +86,20 @@ class Needs:
 def prepare(context: Context, steps: Sequence[Step], sizes: Sizes) -> Prepared:
     """See the module's docstring."""
     draft, needs = drafted(context, steps, sizes)
-    names, module = draft.functions(), context.module
+    return loaded(context, draft.form(), needs)
+
+
+def loaded(context: Context, form: Form, needs: Needs) -> Prepared:
+    """Steps with their functions."""
+    names, module = functions(form), context.module
     device = context.device
     found = device.functions(module.source, names, module.options) if names else []
-    functions = dict(zip(names, found, strict=True))
-    return Prepared(draft.tape(functions), needs.scratch, needs.counters)
+    made = tape(form, dict(zip(names, found, strict=True)))
+    return Prepared(made, needs.scratch, needs.counters)
 
 
 def drafted(context: Context, steps: Sequence[Step], sizes: Sizes) -> tuple[Draft, Needs]:
-    """The same before functions are loaded."""
+    """What `prepare` makes before functions are loaded."""
     draft, needs = Draft(), Needs(ahead=_AHEAD)
     Preparation(context, sizes, draft, needs).add(steps)
     return draft, needs
@@ -257,6 +264,15 @@ class Preparation:
         made = tuple((k, self.places.strided(r)) for k, r in step.results)
         operands = [*given, *(m for _, m in made)]
         routine = self._routine(step, operands, question)
+        if routine is None and step.op.kind is Kind.SCATTER:
+            # kernels take values that lie side by side
+            values, operands[1] = operands[1], dense(operands[1], self.bases.scratch, 0)
+            routine = self._routine(step, operands)
+            if routine is not None:
+                size = math.prod(values.region.shape) * values.region.dtype.itemsize
+                offset = self._regions((*routine.regions, size))[-1]
+                operands[1] = dense(values, self.bases.scratch, offset)
+                draft.steps.append(Copy(device, values, operands[1]))
         if routine is None:
             draft.steps.append(Compute(device, step.op, step.params, given, made))
             return
@@ -349,15 +365,23 @@ class Preparation:
     def _multiply(self, operands: Sequence[Based]) -> None:
         """A product by cuBLAS, or by the device's libraries."""
         a, b, c = (o.region for o in operands)
-        found = blas_product(a, b, c) if self.context.device.knows_blas() else None
-        if found is None:
+        parts = in_batches(a, b, c) if self.context.device.knows_blas() else []
+        found = [f for f in (blas_product(*part) for part in parts) if f is not None]
+        if not parts or len(found) < len(parts):
             self.draft.steps.append(Multiply(self.context.device, *operands))
             return
-        product, order = found
-        first = len(self.draft.words)
-        for number in order:
-            self.draft.patch(operands[number].base, operands[number].region.address)
-        self.draft.work(product, first, f"the product of {a.shape} and {b.shape}")
+        for part, (product, order) in zip(parts, found, strict=True):
+            first = len(self.draft.words)
+            for number in order:
+                self.draft.patch(operands[number].base, part[number].address)
+            self.draft.work(product, first, f"the product of {a.shape} and {b.shape}")
+
+
+def dense(array: Based, base: int, offset: int) -> Based:
+    """An array like this, in C order and elsewhere."""
+    shape = array.region.shape
+    strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    return Based(base, Region(offset, array.region.dtype, shape, strides))
 
 
 _ADDED: dict[type, Callable[[Preparation, Any], None]] = {

@@ -17,18 +17,22 @@ from typing import Any
 
 import numpy as np
 
-from npjit.backends.cuda_device import Device, Region
+from npjit.backends.cuda_device import CheckFailed, Device, Region
 from npjit.backends.cuda_draft import Draft, Prepared
-from npjit.backends.cuda_places import LOCAL, Bases, Places, Sizes, rounded
-from npjit.backends.cuda_prepare import Context, drafted, prepare
+from npjit.backends.cuda_form import Form, functions
+from npjit.backends.cuda_places import LOCAL, Bases, Places, Sizes, rounded, words_of
+from npjit.backends.cuda_prepare import Context, drafted, loaded
+from npjit.backends.cuda_recall import Outline, Stored
 from npjit.codegen.cuda import CudaModule, print_cuda
 from npjit.codegen.cuda_launch import UNTUNED, Tuning
+from npjit.codegen.cuda_terms import taken_apart
 from npjit.core.dtypes import kind_of
 from npjit.core.layout import contiguous_strides
 from npjit.core.size import Size, Var
 from npjit.schedule.plan import (
     Call,
     Contract,
+    InputSpec,
     Launch,
     Place,
     Plan,
@@ -45,10 +49,6 @@ _SIZES_KEPT = 512
 
 # tells the tuning for inputs of sizes that a program meets for the first time
 Choice = Callable[["Program", Sequence[Any]], Tuning]
-
-
-class CheckFailed(Exception):
-    """A check of the plan did not hold."""
 
 
 @dataclass
@@ -76,22 +76,20 @@ class Program:
     ) -> None:
         self.device = device
         self._choose = choose
-        self.module: CudaModule = print_cuda(plan, fastmath)
+        self.module: CudaModule = print_cuda(plan, fastmath, device.has_tensor_tiles())
         # the same with loops inside kernels; the kernels of both are the module's
         self.plan = self.module.plan
         self.unjoined = plan
         self._bases = Bases(self.plan)
         self._instances: dict[Any, Instance] = {}
         self._fitting: dict[Any, bool] = {}
-        self._arrays = [i for i, s in enumerate(plan.inputs) if not s.is_scalar]
-        # the scalars that are sizes
-        self.ints = sorted({s.input for s in plan.sources.values() if s.what == "value"})
+        self.outline = outline_of(self.plan)
 
     def fits(self, inputs: Sequence[Any]) -> bool:
         """Whether the plan is made for such sizes."""
         known = (
-            *[inputs[i] for i in self.ints],
-            *[(inputs[i].shape, inputs[i].strides) for i in self._arrays],
+            *[inputs[i] for i in self.outline.ints],
+            *[(inputs[i].shape, inputs[i].strides) for i in self.outline.arrays],
         )
         found = self._fitting.get(known)
         if found is None:
@@ -151,10 +149,24 @@ class Program:
 
     def prepared(self, instance: Instance, addresses: Sequence[int]) -> Prepared:
         """The instance's steps, ready to run."""
-        if instance.prepared is None:
-            context = self._context(instance, addresses)
-            instance.prepared = prepare(context, instance.steps, instance.sizes)
-        return instance.prepared
+        return instance.prepared or self._prepare(instance, addresses)[0]
+
+    def _prepare(self, instance: Instance, addresses: Sequence[int]) -> tuple[Prepared, Form]:
+        context = self._context(instance, addresses)
+        draft, needs = drafted(context, instance.steps, instance.sizes)
+        form = draft.form()
+        instance.prepared = loaded(context, form, needs)
+        return instance.prepared, form
+
+    def stored(self, instance: Instance, addresses: Sequence[int]) -> Stored:
+        """The instance as data, made ready to run."""
+        prepared, form = self._prepare(instance, addresses)
+        module, names = self.module, functions(form)
+        codes = self.device.codes(module.source, names, module.options)
+        results = [(shape, perm) for shape, _, perm in instance.outputs]
+        arena = rounded(instance.arena)
+        memory = arena + prepared.scratch
+        return Stored(results, arena, memory, prepared.counters, form, codes)
 
     def draft(self, instance: Instance, inputs: Sequence[Any]) -> Draft:
         """What an instance starts."""
@@ -168,27 +180,19 @@ class Program:
     def addresses(self, inputs: Sequence[Any]) -> list[int]:
         """Where the arrays among the inputs lie; 0 for scalars."""
         found = [0] * len(inputs)
-        for i in self._arrays:
+        for i in self.outline.arrays:
             found[i] = self.device.address(inputs[i])
         return found
 
     def known_instance(self, inputs: Sequence[Any]) -> Instance:
         """The plan for these inputs' sizes."""
-        known = self.sizes_of(inputs)
+        known = self.outline.sizes_of(self.device, inputs)
         instance = self._instances.get(known)
         if instance is None:
             tuning = UNTUNED if self._choose is None else self._choose(self, inputs)
             instance = self.instance(inputs, tuning)
             keep(self._instances, known, instance)
         return instance
-
-    def sizes_of(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """All of the inputs that launches depend on, but for the addresses themselves."""
-        key: list[Any] = [inputs[i] for i in self.ints]
-        for i in self._arrays:
-            a = inputs[i]
-            key += (a.shape, a.strides, self.device.address(a) % 16)
-        return tuple(key)
 
     def instance(self, inputs: Sequence[Any], tuning: Tuning = UNTUNED) -> Instance:
         """The plan for these inputs' sizes, run as `tuning` says."""
@@ -198,17 +202,46 @@ class Program:
         outputs = [
             (sizes.shape(o.shape), o.dtype, o.perm) for o in plan.outputs if o.kind == "fresh"
         ]
-        joined = tuning.joined and all(
-            self.module.joined[s.kernel].fits(s, sizes.value)
-            for s in every_step(plan.steps)
-            if isinstance(s, Launch) and s.kernel in self.module.joined
-        )
-        steps = plan.steps if joined else self.unjoined.steps
+        steps = self._steps(sizes, tuning)
         arena = rounded(sizes.value(plan.arena)) + LOCAL * len(plan.locals)
         # launches that were joined may need none of it
         if all(p.space in ("input", "output") for p in places_in((*steps, *plan.saves))):
             arena = 0
         return Instance(sizes, outputs, arena, steps, tuning)
+
+    def _steps(self, sizes: Sizes, tuning: Tuning) -> tuple[Step, ...]:
+        """The steps with kernels that do the work of several where they fit the sizes."""
+        joined = self.module.joined
+        unfit = {
+            s.kernel: joined[s.kernel]
+            for s in every_step(self.plan.steps)
+            if isinstance(s, Launch)
+            and s.kernel in joined
+            and not (tuning.joined and joined[s.kernel].fits(s, sizes.value))
+        }
+        if all(printer.apart for printer in unfit.values()):
+            return taken_apart(self.plan.steps, unfit)
+        return self.unjoined.steps
+
+
+def outline_of(plan: Plan) -> Outline:
+    """What the runtime knows of a plan whatever the sizes."""
+    # the scalars that are sizes
+    ints = sorted({s.input for s in plan.sources.values() if s.what == "value"})
+    arrays = [i for i, s in enumerate(plan.inputs) if not s.is_scalar]
+    words = ""
+    bases: list[int] = []
+    for number, given in enumerate(plan.inputs):
+        bases += range(len(words), len(words) + words_of(given))
+        words += _letters(given, number in ints)
+    return Outline(words, bases, ints, arrays, bool(plan.guards))
+
+
+def _letters(given: InputSpec, is_size: bool) -> str:
+    """What an input's words are to the runtime."""
+    if given.is_scalar:
+        return "s" if is_size else "n" * words_of(given)
+    return "a" + "s" * 2 * len(given.shape)
 
 
 def bind(plan: Plan, inputs: Sequence[Any]) -> dict[Var, Size]:

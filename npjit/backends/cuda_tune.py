@@ -40,7 +40,7 @@ def fastest(program: Program, inputs: Sequence[Any]) -> Tuning:
 
 def _key(program: Program, inputs: Sequence[Any]) -> str:
     module = program.module
-    sizes = repr(program.sizes_of(inputs))
+    sizes = repr(program.outline.sizes_of(program.device, inputs))
     return digest("tuning", module.source, *module.options, program.device.name, sizes)
 
 

@@ -28,9 +28,11 @@ from npjit.codegen.cuda_pairs import with_pairs
 from npjit.codegen.cuda_partners import PartnersPrinter, is_partnered
 from npjit.codegen.cuda_persistent import PersistentPrinter
 from npjit.codegen.cuda_prelude import cuda_prelude
+from npjit.codegen.cuda_product import with_products
 from npjit.codegen.cuda_roots import with_roots
 from npjit.codegen.cuda_rows import RowsPrinter
 from npjit.codegen.cuda_stencil import StencilPrinter, with_stencils
+from npjit.codegen.cuda_tensor_tiles import ProductPrinter
 from npjit.codegen.cuda_terms import JoinedPrinter
 from npjit.codegen.cuda_tile import TilePrinter, turned_axis
 from npjit.codegen.cuda_trips import TripsPrinter, with_trips
@@ -70,30 +72,34 @@ class CudaModule:
         return printer.configure(Request(printer.kernel, sizes, addresses, tuning))
 
 
-def print_cuda(plan: Plan, fastmath: str | None = None) -> CudaModule:
-    """The module of a plan."""
+def print_cuda(plan: Plan, fastmath: str | None = None, tensor_tiles: bool = False) -> CudaModule:
+    """The module of a plan; `tensor_tiles`: products may be part of kernels."""
+    routines = routines_text(plan)
     if fastmath == "approx":
         plan = replace(plan, kernels=tuple(map(with_roots, plan.kernels)))
     plan, trips = with_trips(plan)
     plan, across = with_across(plan, trips)
     plan, pairs = with_pairs(plan, [*trips, *across])
     plan, stencils = with_stencils(plan, [*trips, *across, *pairs])
+    exact = fastmath != "approx"
+    taken = [*trips, *across, *pairs, *stencils]
+    plan, products = with_products(plan, taken) if tensor_tiles else (plan, {})
     joined: dict[int, JoinedPrinter] = {
         **{i: TripsPrinter(t, f"k{i}") for i, t in trips.items()},
         **{i: PersistentPrinter(a, f"k{i}") for i, a in across.items()},
         **{i: _partners(plan.kernels[i], f"k{i}") for i in pairs},
+        **{i: ProductPrinter(p, f"k{i}", exact) for i, p in products.items()},
     }
     windows = {i: StencilPrinter(s, f"k{i}") for i, s in stencils.items()}
     known: dict[int, CudaPrinter] = {**joined, **windows}
     questions = with_questions(plan)
     plan = with_ahead(plan, known)
-    exact = fastmath != "approx"
     kernels = tuple(
         known.get(i) or printer_for(k, f"k{i}", exact) for i, k in enumerate(plan.kernels)
     )
     options = OPTIONS if fastmath is None else _FAST[fastmath]
     asking = (q.print() for q in questions.values())
-    text = "\n".join([routines_text(plan), *(k.print() for k in kernels), *asking])
+    text = "\n".join([routines, *(k.print() for k in kernels), *asking])
     return CudaModule(f"{cuda_prelude(text)}\n{text}", kernels, plan, joined, options, questions)
 
 

@@ -1,5 +1,5 @@
-"""Steps on whole arrays that have CUDA kernels of their own: scans along rows and additions at
-indices.
+"""Steps on whole arrays that have CUDA kernels of their own: scans along rows, and what is added or
+stored at indices.
 
 In: a `Call` step with actual shapes, strides and addresses. Out: a `Routine`, the functions to
 start and their parameters; None for what the device's libraries do.
@@ -11,6 +11,7 @@ start and their parameters; None for what the device's libraries do.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -44,12 +45,7 @@ class Operand:
     @property
     def is_contiguous(self) -> bool:
         """Whether the elements follow each other in C order."""
-        expected = 1
-        for n, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
-            if n != 1 and stride != expected:
-                return False
-            expected *= n
-        return True
+        return self.size < 2 or self.apart == 1
 
     @property
     def is_one(self) -> bool:
@@ -57,12 +53,29 @@ class Operand:
         return not any(self.strides)
 
     @property
+    def apart(self) -> int | None:
+        """How far apart elements are that follow each other in C order, if that is always the
+        same."""
+        return _spaced(self.shape, self.strides)
+
+    @property
     def size(self) -> int:
         """How many elements there are."""
-        found = 1
-        for n in self.shape:
-            found *= n
-        return found
+        return math.prod(self.shape)
+
+
+def _spaced(shape: Sequence[int], strides: Sequence[int]) -> int | None:
+    """The one stride of axes that follow each other."""
+    found, size = None, 1
+    for n, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if n == 1:
+            continue
+        if found is None:
+            found = stride
+        elif stride != found * size:
+            return None
+        size *= n
+    return found or 0
 
 
 @dataclass(frozen=True)
@@ -107,7 +120,7 @@ def routine_for(
 ) -> Routine | None:
     """The kernels for a call's arguments and results, if there are any. They may ask the
     question."""
-    if 0 in operands[-1].shape or not all(o.is_contiguous or o.is_one for o in operands):
+    if 0 in operands[-1].shape:
         return None
     if op.kind is Kind.SCAN:
         return _scan(op, params, operands)
@@ -127,7 +140,7 @@ def _scan(op: Op, axis: int, operands: Sequence[Operand]) -> Routine | None:
         return None
     if source.dtype != target.dtype or axis % len(source.shape) != len(source.shape) - 1:
         return None
-    if not source.is_contiguous:
+    if not (source.is_contiguous and target.is_contiguous):
         return None
     length = target.shape[-1]
     size = target.dtype.itemsize
@@ -142,7 +155,7 @@ def _scan(op: Op, axis: int, operands: Sequence[Operand]) -> Routine | None:
     return Routine((Part(start, (Address(0), Address(1), length)),))
 
 
-# ---------------------------------------------------------------- additions at indices
+# ---------------------------------------------------------------- at indices
 
 # bytes of shared memory for the rows of a block, and how often these have to be added to for that
 # to be worth it
@@ -154,45 +167,101 @@ _BUSY = 264
 _THREADS = 1024
 _SORTING = 512
 _SCATTERS = {
-    "nj_scatter_add",
+    "nj_scatter_each",
+    "nj_scatter_none",
+    "nj_scatter_claim",
     "nj_scatter_begin",
     "nj_scatter_private",
     "nj_scatter_sort",
     "nj_scatter_buckets",
 }
+# how many index arrays there may be
+_INDICES = 3
 # how many values are worth sorting, and how many of a tile must be in a bucket
 _MANY = 2**22
 _TOGETHER = 24
 
 
+_Given = tuple[Address | int, ...]
+# how a value is put at its place, of type {0}
+_PUTS = {
+    "last": "nj_put_last",
+    "sum": "nj_put_sum",
+    **{s: f"nj_put<nj_running_{s}<{{0}}>>" for s in ("product", "max", "min")},
+}
+
+
 def _scatter(
     op: Op, params: Gather, operands: Sequence[Operand], question: Question | None
 ) -> Routine | None:
-    assert op.reduction is not None
-    if op.reduction.style != "sum" or params.dims != (0,) or params.place != 0:
+    style = op.reduction.style if op.reduction else ""
+    base, values, *indices, target = operands
+    dtype, index = target.dtype, indices[0]
+    if values.dtype != dtype or base.dtype != dtype or not target.is_contiguous or not index.size:
         return None
-    base, values, index, target = operands
-    dtype = target.dtype
-    if dtype.str[1:] not in _ATOMIC or values.dtype != dtype or base.dtype != dtype:
+    if style != "last" and (style not in _STYLES or dtype.str[1:] not in _ATOMIC):
         return None
-    if not target.is_contiguous or not index.is_contiguous or index.size == 0:
+    first = params.dims[0]
+    if params.place != first or params.dims != tuple(range(first, first + len(indices))):
         return None
-    rows, width = target.shape[0], target.size // target.shape[0]
-    apart = 0 if values.is_one else 1
-    given = (Address(1), Address(2), apart, index.size, rows)
+    asked = [*_values_apart(values, first, len(index.shape)), *(i.apart for i in indices)]
+    apart = [a for a in asked if a is not None]
+    if len(indices) > _INDICES or len(apart) < len(asked):
+        return None
+    if style == "sum" and params.dims == (0,) and index.apart == 1:
+        rows = target.shape[0]
+        given = (Address(1), Address(2), apart[1], index.size, rows)
+        narrow = _narrow(dtype, index.size, rows, given) if target.size == rows else None
+        if narrow is not None:
+            return _asking(narrow, question)
+    return _each(style, params, apart, indices, target)
+
+
+def _values_apart(values: Operand, first: int, rank: int) -> list[int | None]:
+    """How far apart values are along the axes in front of the indices', along these, and behind."""
+    groups = (slice(first), slice(first, first + rank), slice(first + rank, None))
+    return [_spaced(values.shape[g], values.strides[g]) for g in groups]
+
+
+def _narrow(dtype: Any, count: int, rows: int, given: _Given) -> Routine | None:
+    """Additions to rows of one element that are many for each."""
     in_block = _SHARED // dtype.itemsize
-    blocks = min(_BUSY, up(index.size, _THREADS * _OFTEN))
-    if width == 1 and rows <= in_block and rows * blocks * _OFTEN <= index.size:
-        return _asking(_private(dtype, rows, blocks, in_block, given), question)
-    buckets, tile = up(rows, in_block), _tile(dtype)
-    if width == 1 and buckets * _TOGETHER <= tile and index.size >= max(_MANY, _OFTEN * rows):
-        return _asking(_sorted(dtype, index.size, rows, buckets, given), question)
-    blocks = min(up(index.size * width, _BLOCK), _BLOCKS)
-    start = Start(f"nj_scatter_add<{ctype(dtype)}>", (blocks, 1), _BLOCK)
-    return Routine((Part(start, (Address(3), *given, width)),), copies=True)
+    blocks = min(_BUSY, up(count, _THREADS * _OFTEN))
+    if rows <= in_block and rows * blocks * _OFTEN <= count:
+        return _private(dtype, rows, blocks, in_block, given)
+    buckets = up(rows, in_block)
+    if buckets * _TOGETHER <= _tile(dtype) and count >= max(_MANY, _OFTEN * rows):
+        return _sorted(dtype, count, rows, buckets, given)
+    return None
 
 
-_Given = tuple[Address | int, ...]
+def _each(
+    style: str, params: Gather, apart: Sequence[int], indices: Sequence[Operand], target: Operand
+) -> Routine:
+    """One thread for each value; where values are stored, the last one for each place. `apart`: how
+    far apart values are (see `_values_apart`), and the elements of each index array."""
+    first, count, shape = params.dims[0], indices[0].size, target.shape
+    outer, width = math.prod(shape[:first]), math.prod(shape[first + len(indices) :])
+    given: _Given = ()
+    for number, step in enumerate(apart[3:]):
+        given += (Address(2 + number), step, shape[first + number])
+    given += (0, 0, 1) * (_INDICES - len(indices))
+    result = Address(2 + len(indices))
+    blocks = min(up(outer * count * width, _BLOCK), _BLOCKS)
+    kind = f"nj_word_of<{target.dtype.itemsize}>::type" if style == "last" else ctype(target.dtype)
+    start = Start(f"nj_scatter_each<{kind}, {_PUTS[style].format(kind)}>", (blocks, 1), _BLOCK)
+    head: _Given = (result, Address(1), *apart[:3], count, outer, width)
+    if style != "last":
+        return Routine((Part(start, (*head, 0, *given)),), copies=True)
+    latest, places = Address(0, is_scratch=True), target.size // (outer * width)
+    none = Start("nj_scatter_none", (min(up(places, _BLOCK), _BLOCKS), 1), _BLOCK)
+    claim = Start("nj_scatter_claim", (min(up(count, _BLOCK), _BLOCKS), 1), _BLOCK)
+    parts = (
+        Part(none, (latest, places)),
+        Part(claim, (latest, count, *given)),
+        Part(start, (*head, latest, *given)),
+    )
+    return Routine(parts, (8 * places,), copies=True)
 
 
 def _private(dtype: Any, rows: int, blocks: int, in_block: int, given: _Given) -> Routine:
@@ -249,7 +318,7 @@ def routines_text(plan: Plan) -> str:
             if step.op.kind is Kind.SCAN:
                 found |= {"nj_scan_rows", f"nj_running_{step.op.reduction.style}"}
             elif step.op.kind is Kind.SCATTER:
-                found |= _SCATTERS
+                found |= {*_SCATTERS, _PUTS[step.op.reduction.style]}
         elif isinstance(step, Contract) and step.factors.itemsize == 2:
             found.add("nj_copy_rows")
     return "".join(f"// {name}\n" for name in sorted(found))

@@ -38,6 +38,8 @@ _HEADERS: tuple[tuple[str, frozenset[str]], ...] = (
     ("cuda_complex.h", _COMPLEX),
     ("cuda_scan.h", frozenset()),
     ("cuda_tensor.h", frozenset()),
+    ("cuda_boxes.h", frozenset()),
+    ("cuda_product.h", frozenset()),
     ("cuda_attention.h", frozenset()),
     ("cuda_attention_gradient.h", frozenset()),
     ("cuda_scatter.h", frozenset()),

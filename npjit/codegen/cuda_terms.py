@@ -32,7 +32,7 @@ from npjit.schedule.kernel import (
     Scalar,
     Store,
 )
-from npjit.schedule.plan import Launch, Place, Plan
+from npjit.schedule.plan import Launch, Place, Plan, Step, inside
 
 # what a load is replaced by: the number of a value that is known to be in its place, or None
 Known = Callable[[Load], int | None]
@@ -43,7 +43,10 @@ def unknown(load: Load) -> None:
 
 
 class JoinedPrinter(CudaPrinter):
-    """Prints a kernel made of several launches."""
+    """Prints a kernel made of several steps; `apart` are those steps, where they can run in its
+    place whatever else is joined."""
+
+    apart: tuple[Step, ...] = ()
 
     def fits(self, launch: Launch, value: Callable[[Size], int]) -> bool:
         """Whether the kernel does for sizes that `value` tells; else the launches it is made of."""
@@ -225,6 +228,17 @@ def actual(size: Size, launch: Launch) -> Size:
         return size
     found: dict[Var, Size] = {v: launch.sizes[int(v.name[1:])] for v in atoms(size)}
     return substitute(size, found)
+
+
+def taken_apart(steps: tuple[Step, ...], kernels: Mapping[int, JoinedPrinter]) -> tuple[Step, ...]:
+    """The steps with what these kernels are made of in their launches' places."""
+    found: list[Step] = []
+    for step in steps:
+        if isinstance(step, Launch) and step.kernel in kernels:
+            found += kernels[step.kernel].apart
+        else:
+            found.append(inside(step, lambda body: taken_apart(body, kernels)))
+    return tuple(found)
 
 
 def are_apart(launch: Launch, kernel: Kernel, value: Callable[[Size], int]) -> bool:

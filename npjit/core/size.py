@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from npjit.core.interval import Bound, Interval, least, most, times
 
@@ -45,8 +45,9 @@ class Fn:
     name: str
     args: tuple[Size, ...]
 
-    @property
+    @cached_property
     def key(self) -> str:
+        """Its text, by which terms are sorted."""
         return f"{self.name}({','.join(text(a) for a in self.args)})"
 
 

@@ -50,6 +50,8 @@ class Captured:
     disjoint: tuple[Any, ...]
     # whether the results surely are NumPy's in memory order, too, and as numbers of NumPy or Python
     is_sure: bool
+    # whether arrays on the CPU may meet those on a GPU: they are copied there
+    may_mix: bool = False
 
 
 class Failed(Exception):

@@ -39,5 +39,6 @@ for _name in (
     "positions",
     "unique",
     "fourier",
+    "windows",
 ):
     import_module(f"npjit.ops.{_name}")

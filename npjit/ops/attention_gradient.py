@@ -180,7 +180,8 @@ def _with_operands(
     block: Block, weights: Node, pulled: Node, axis: int, scores: Scores
 ) -> Pull | None:
     """The row's node, from the product that gives the gradient of the weights."""
-    if pulled.op.kind is not Kind.CONTRACT or pulled.args[0].dtype != pulled.args[1].dtype:
+    dtypes = {a.dtype for a in pulled.args} if pulled.op.kind is Kind.CONTRACT else set()
+    if [d.itemsize for d in dtypes] != [2]:
         return None
     letters = pulled.params[2]
     for v, lv, g, lg in _both(pulled):

@@ -24,6 +24,9 @@ from npjit.ops.operands import (
 from npjit.ops.symint import is_int, wrap
 from npjit.ops.tracer import Tracer, as_node, fresh
 
+# ends of smaller types are within this
+_WIDEST = 2**62
+
 
 @function(np.where)
 def where(condition: Any, *branches: Any) -> Any:
@@ -83,11 +86,16 @@ def clip_method(a: Tracer, min: Any = None, max: Any = None, out: Any = None) ->
     return deliver(out, _clipped(a.block, as_array(a.block, a), min, max))
 
 
+def _is_known(bound: Any, end: int) -> bool:
+    """Whether an int can be compared with an end of its type: a traced one has 64 bits itself."""
+    return type(bound) is int or (is_int(bound) and abs(int(end)) < _WIDEST)
+
+
 def _clipped(block: Block, array: Tracer, low: Any, high: Any) -> Tracer:
     if array.dtype.kind in "iu":
         info = np.iinfo(array.dtype)
-        low = None if is_int(low) and low <= int(info.min) else low
-        high = None if is_int(high) and high >= int(info.max) else high
+        low = None if _is_known(low, info.min) and low <= int(info.min) else low
+        high = None if _is_known(high, info.max) and high >= int(info.max) else high
     if low is None and high is None:
         return np.positive(array)
     if array.dtype.kind == "c":

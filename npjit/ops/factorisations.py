@@ -64,7 +64,8 @@ def _cholesky_vjp(params: Any, g: Any, y: Any, a: Any) -> list[Any]:
 
 CHOLESKY = extern(
     "cholesky",
-    lambda node, a: np.linalg.cholesky(a, upper=node.params[0]),
+    # CuPy's has no such argument
+    lambda node, a: np.linalg.cholesky(a, **({"upper": True} if node.params[0] else {})),
     types_like(np.linalg.cholesky),
     vjp=_cholesky_vjp,
     raises=True,

@@ -17,10 +17,9 @@ from npjit.core.op import Gather
 from npjit.core.size import Size
 from npjit.core.view import Along, View
 from npjit.ops import build
-from npjit.ops.cell import room_for
 from npjit.ops.extern import call, dense, extern
 from npjit.ops.indexing import bind
-from npjit.ops.scatter import SCATTER_LAST
+from npjit.ops.scatter import SCATTER_ADD
 from npjit.ops.tracer import as_node, fresh
 
 
@@ -51,15 +50,16 @@ def _made(block: Block, mask: Node) -> Node:
 
 
 def by_scatter(block: Block, mask: Node) -> Node:
-    """PLACES by other rows, which run in parallel: each position is stored at the number of those
-    before it, and those that are not wanted behind all."""
+    """PLACES by other rows, which run in parallel: each position is added to a zero at the number
+    of those before it; those that are not wanted fill the end, so that no two meet."""
     (total,) = mask.shape
-    flags = fresh(block, mask)
-    last = fresh(block, build.size_node(block, total))
-    ranks: Any = np.where(flags, np.cumsum(flags, 0) - 1, last)
-    cell = room_for(block, (total + 1,), build.INT64)
-    cell.scatter(SCATTER_LAST, build.iota(block, total), Gather((0,), 0), (ranks.node,))
-    return _first(block, cell.node, total)
+    at: Any = fresh(block, build.iota(block, total))
+    held: Any = np.cumsum(fresh(block, mask), 0)
+    last: Any = fresh(block, build.size_node(block, total - 1))
+    ranks: Any = np.where(fresh(block, mask), held - 1, last - (at - held))
+    found = np.zeros_like(at)
+    found.cell.scatter(SCATTER_ADD, at.node, Gather((0,), 0), (ranks.node,))
+    return found.node
 
 
 def _first(block: Block, line: Node, count: Size) -> Node:

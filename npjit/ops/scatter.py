@@ -24,7 +24,7 @@ def _scattered(store: Callable[..., None]) -> Callable[..., Any]:
 
     def evaluate(node: Any, base: Any, value: Any, *indices: Any) -> Any:
         g: Gather = node.params
-        result = np.array(base)
+        result = base.copy()
         kept = [d for d in range(base.ndim) if d not in g.dims]
         rank = np.ndim(indices[0])
         placed = range(g.place, g.place + rank)
@@ -47,6 +47,8 @@ def _at(ufunc: np.ufunc) -> Callable[..., None]:
 
 
 def _last(target: Any, places: Any, value: Any) -> None:
+    if type(target) is not np.ndarray:
+        raise TypeError("only NumPy says which of several values for one place stays")
     target[places] = value
 
 

@@ -80,12 +80,12 @@ SEARCHSORTED = extern(
 
 
 def _kind(kind: Any, stable: Any) -> str:
-    """The algorithm; NumPy's names for the stable ones mean the same."""
+    """The algorithm; None is the usual one, and NumPy's names for the stable ones mean the same."""
     if stable:
         if kind is not None:
             raise ValueError("`kind` and `stable` parameters can't be provided at the same time")
         return "stable"
-    return {None: "quicksort", "mergesort": "stable"}.get(kind, kind)
+    return {"quicksort": None, "mergesort": "stable"}.get(kind, kind)
 
 
 def _flat(a: Any, axis: Any) -> tuple[Tracer, int]:

@@ -9,6 +9,7 @@ planned.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -89,11 +90,11 @@ def lower_contract(
         a, b, rows, columns = b, a, columns, rows
     summed = [x for x in both if x not in result]
     batch = [x for x in both if x in result]
-    extents, k = _one_axis(extents, summed, [a, b])
+    extents, k = one_axis(extents, summed, [a.strides, b.strides])
     if len(k) > 1:
         raise NotScheduled("a contraction over axes that are not neighbours in memory", n.where)
-    extents, m = _one_axis(extents, rows, [a, c])
-    extents, cols = _one_axis(extents, columns, [b, c])
+    extents, m = one_axis(extents, rows, [a.strides, c.strides])
+    extents, cols = one_axis(extents, columns, [b.strides, c.strides])
     batch += m[:-1] + cols[:-1]
     row, column, inner = (x[-1] if x else None for x in (m, cols, k))
 
@@ -139,17 +140,21 @@ def _turned(c: _Operand, rows: list[str], columns: list[str]) -> bool:
     return bool(rows) and c.strides.get(rows[-1]) == 1 and bool(columns)
 
 
-def _one_axis(
-    extents: dict[str, Size], letters: list[str], operands: list[_Operand]
-) -> tuple[dict[str, Size], list[str]]:
+def in_turn(extents: Strides, letters: Sequence[str], strides: Strides) -> bool:
+    """Whether letters follow each other in memory."""
+    pairs = itertools.pairwise(letters)
+    return all(strides.get(x, 0) == strides.get(y, 0) * extents[y] for x, y in pairs)
+
+
+def one_axis(
+    extents: Strides, letters: list[str], operands: list[Strides]
+) -> tuple[Strides, list[str]]:
     """Letters that lie next to each other in all operands counted as one (the last)."""
-    letters = sorted(letters, key=lambda x: _depth(operands[0].strides.get(x, 0)), reverse=True)
+    letters = sorted(letters, key=lambda x: _depth(operands[0].get(x, 0)), reverse=True)
     kept: list[str] = []
     extents = dict(extents)
     for x in letters:
-        if kept and all(
-            o.strides.get(kept[-1], 0) == o.strides.get(x, 0) * extents[x] for o in operands
-        ):
+        if kept and all(in_turn(extents, (kept[-1], x), o) for o in operands):
             extents[x] = extents[x] * extents[kept[-1]]
             kept[-1] = x
         else:

@@ -9,18 +9,21 @@ are needed in memory, and the order in which groups must run:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from npjit.core.graph import Node, TensorType, Weight
 from npjit.core.op import CONTROL, Kind
 from npjit.core.view import transpose
 from npjit.schedule.cells import COPY, written_arguments
+from npjit.schedule.contract import Strides, in_turn, one_axis
 from npjit.schedule.group import Group, Root, depends
-from npjit.schedule.index import Index, plain
+from npjit.schedule.index import Index, address, plain
 from npjit.schedule.overlap import Clash, find_clash
 from npjit.schedule.pull import arguments
 from npjit.schedule.walk import Uses, Walk
 
+# the labels of a contraction's letters
+Letters = dict[str, int | None]
 # steps that may go wrong where an earlier check fails
 _CHECKED = CONTROL | {Kind.BIND}
 
@@ -147,16 +150,15 @@ class StepWalk:
         group.step = n
         walk.home[n] = group
         walk.load_all(n, uses)
-        operands = self._operands(n)
         axes: dict[str, int | None] = {}
-        found: list[Index] = []
-        for a, letters in operands:
+        for a, letters in zip(n.args, n.params[:2], strict=True):
             for size, x in zip(a.shape, letters, strict=True):
                 if axes.get(x) is None:
                     axes[x] = None if size == 1 else walk.labels.new(size)
-            sizes = zip(a.shape, letters, strict=True)
-            found.append(plain(a.shape, [None if size == 1 else axes[x] for size, x in sizes]))
-            walk.need(a, group, found[-1])
+        operands = self._operands(n, axes)
+        found = [_at(a, letters, axes) for a, letters in operands]
+        for (a, _), index in zip(operands, found, strict=True):
+            walk.need(a, group, index)
         group.arguments = tuple(a for a, _ in operands)
         group.operands = tuple(found)
         group.letters = axes
@@ -164,21 +166,48 @@ class StepWalk:
             if a not in n.args:
                 self.visit(a)
 
-    def _operands(self, n: Node) -> list[tuple[Node, str]]:
-        """The arguments with their letters; the second one turned, as a copy, when its summed axes
-        do not follow each other as the first one's do."""
+    def _operands(self, n: Node, axes: Letters) -> list[tuple[Node, str]]:
+        """The arguments with their letters; turned, as a copy, the second one when its summed axes
+        do not follow each other as the first one's do, and those where they do not in memory."""
         first, second, result = n.params
+        operands = list(zip(n.args, (first, second), strict=True))
         summed = [x for x in first if x in second and x not in result]
-        if "".join(summed) in second:
-            return list(zip(n.args, (first, second), strict=True))
-        letters = "".join([*(x for x in second if x not in summed), *summed])
-        b = n.args[1]
-        view = transpose(b.shape, [second.index(x) for x in letters])
-        turned = Node(COPY, (b,), view, TensorType(view.shape, b.dtype), n.where)
-        self.program.position[turned] = self.program.position[n]
-        self.program.horizon[turned] = self.program.horizon[b]
-        self.program.stored.add(turned)
-        return [(n.args[0], first), (turned, letters)]
+        if "".join(summed) not in second:
+            operands[1] = self._turned(n, *operands[1], summed)
+        sums = {x: axes[x] for x in summed}
+        extents = {x: self.walk.labels.extents[v] for x, v in sums.items() if v is not None}
+        strides = [self._strides(a, _at(a, letters, axes), axes) for a, letters in operands]
+        if len(one_axis(extents, list(extents), strides)[1]) < 2:
+            return operands
+        return [
+            known if in_turn(extents, list(extents), s) else self._turned(n, *known, summed)
+            for known, s in zip(operands, strides, strict=True)
+        ]
+
+    def _turned(self, n: Node, a: Node, letters: str, summed: Sequence[str]) -> tuple[Node, str]:
+        """A copy of an operand whose summed axes are its last ones."""
+        order = "".join([*(x for x in letters if x not in summed), *summed])
+        view = transpose(a.shape, [letters.index(x) for x in order])
+        turned = Node(COPY, (a,), view, TensorType(view.shape, a.dtype), n.where)
+        self._store_for(n, a, turned)
+        return turned, order
+
+    def _strides(self, n: Node, index: Index, axes: Letters) -> Strides:
+        """Those of letters in the memory behind a node's views."""
+        while n.op.kind in (Kind.VIEW, Kind.RESHAPE) and n not in self.program.stored:
+            at = arguments(n, index)
+            if at is None:
+                break
+            n, index = n.args[0], at[0]
+        place = address(index, n.shape, self.walk.strides_of(n))
+        known = {} if place is None else place[1]
+        return {x: known.get(v, 0) for x, v in axes.items() if v is not None}
+
+    def _store_for(self, step: Node, n: Node, copy: Node) -> None:
+        """A copy of a step's argument is stored in front of the step."""
+        self.program.position[copy] = self.program.position[step]
+        self.program.horizon[copy] = self.program.horizon[n]
+        self.program.stored.add(copy)
 
     def visit_result(self, n: Node, uses: Uses) -> None:
         """One of several results: the call stores it."""
@@ -228,9 +257,7 @@ class StepWalk:
         if not changed and (n.op.kind is not Kind.INPUT or n.type.weight is Weight.ARRAY):
             return n
         copy = self.program.copy_of(n)
-        self.program.position[copy] = self.program.position[call]
-        self.program.horizon[copy] = self.program.horizon[n]
-        self.program.stored.add(copy)
+        self._store_for(call, n, copy)
         return copy
 
     def visit_check(self, n: Node) -> None:
@@ -251,6 +278,12 @@ class StepWalk:
             if not depends(check, g):
                 g.run_after(check)
         self.checks.append(check)
+
+
+def _at(n: Node, letters: str, axes: Letters) -> Index:
+    """The index of an operand's element at its letters."""
+    sizes = zip(n.shape, letters, strict=True)
+    return plain(n.shape, [None if size == 1 else axes[x] for size, x in sizes])
 
 
 def _has_several(call: Node) -> bool:

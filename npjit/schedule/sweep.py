@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from npjit.core.assume import Assumptions
 from npjit.core.size import Size, atoms, floordiv, product, substitute
@@ -35,15 +35,20 @@ _FAR = 8
 _MOST = 16
 
 
+class _Known:
+    """Answers about sizes, which each group of launches that is tried asks again."""
+
+    def __init__(self, known: Assumptions) -> None:
+        self.le, self.eq = cache(known.le), cache(known.eq)
+
+
 def in_sweeps(plan: Plan) -> Plan:
     """The plan with sweeps wherever launches can advance together."""
-    known = Assumptions.given(plan.guards)
+    known = _Known(Assumptions.given(plan.guards))
     return replace(plan, steps=_swept(plan.steps, plan.kernels, known))
 
 
-def _swept(
-    steps: Sequence[Step], kernels: Sequence[Kernel], known: Assumptions
-) -> tuple[Step, ...]:
+def _swept(steps: Sequence[Step], kernels: Sequence[Kernel], known: _Known) -> tuple[Step, ...]:
     found: list[Step] = []
     run: list[_Launched] = []
     for step in steps:
@@ -57,7 +62,7 @@ def _swept(
     return (*found, *_cut(run, known))
 
 
-def _cut(run: Sequence[_Launched], known: Assumptions) -> Iterator[Step]:
+def _cut(run: Sequence[_Launched], known: _Known) -> Iterator[Step]:
     """The launches of a run in as few sweeps as may be."""
     at = 0
     while at < len(run):
@@ -79,12 +84,12 @@ def _hands_on(run: Sequence[_Launched]) -> bool:
     return False
 
 
-def _of_trips(step: Step, kernels: Sequence[Kernel], known: Assumptions) -> Step:
+def _of_trips(step: Step, kernels: Sequence[Kernel], known: _Known) -> Step:
     """A loop over one sweep, or one launch, as a sweep of many trips."""
     if not isinstance(step, Loop) or step.stops or step.share or len(step.body) != 1:
         return step
     (body,) = step.body
-    if not isinstance(body, Sweep | Launch):
+    if not isinstance(body, Sweep | Launch) or (isinstance(body, Sweep) and body.index is not None):
         return step
     launches = body.launches if isinstance(body, Sweep) else (body,)
     run = [_Launched(s, kernels[s.kernel]) for s in launches]
@@ -166,7 +171,7 @@ class _Launched:
         return product(n for a, n in self.extents.items() if a != self.lead)
 
 
-def _sweep(run: Sequence[_Launched], known: Assumptions) -> Sweep | None:
+def _sweep(run: Sequence[_Launched], known: _Known) -> Sweep | None:
     """The launches as a sweep of one trip, if they can be one."""
     shared = {t.place for r in run for t in r.touches if t.writes}
     pitches = _pitches(run, shared)
@@ -200,7 +205,7 @@ def _sweep(run: Sequence[_Launched], known: Assumptions) -> Sweep | None:
     )
 
 
-def _are_rings(parts: Sequence[_Part], known: Assumptions) -> bool:
+def _are_rings(parts: Sequence[_Part], known: _Known) -> bool:
     """Whether all launches go through the same rows, from the first one on."""
     rows = parts[0].rows
     return all(p.first == 0 and known.eq(p.rows, rows) is True for p in parts)
@@ -252,7 +257,7 @@ def _is_flat(r: _Launched, touches: Iterable[_Touch]) -> bool:
 
 
 def _part(
-    r: _Launched, shared: set[Place], pitches: dict[Place, Size], known: Assumptions
+    r: _Launched, shared: set[Place], pitches: dict[Place, Size], known: _Known
 ) -> _Part | None:
     touches = [t for t in r.touches if t.place in shared]
     pitch = pitches[next(t.place for t in touches if t.writes)]
@@ -296,14 +301,14 @@ def _part(
     return _Part(first, rows, each, by_first, is_round)
 
 
-def _first_row(low: Size, pitch: Size, known: Assumptions) -> int | None:
+def _first_row(low: Size, pitch: Size, known: _Known) -> int | None:
     """The greatest row that surely begins at or before this element."""
     if isinstance(low, int) and isinstance(pitch, int):
         return low // pitch if pitch > 0 else None
     return next((q for q in range(_FAR, -_FAR, -1) if known.le(q * pitch, low)), None)
 
 
-def _last_row(high: Size, pitch: Size, known: Assumptions) -> int | None:
+def _last_row(high: Size, pitch: Size, known: _Known) -> int | None:
     """The least row that surely ends at or behind this element."""
     if isinstance(high, int) and isinstance(pitch, int):
         return high // pitch if pitch > 0 else None

@@ -19,7 +19,7 @@ import hashlib
 import os
 import subprocess
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from npjit.backends.cuda_device import Region
+from npjit.backends.cuda_form import functions
 from npjit.backends.cuda_program import Program
-from npjit.codegen.cuda import OPTIONS
 from npjit.core.dtypes import accumulator_of
 from npjit.core.op import Op
 from npjit.schedule.plan import Plan
@@ -75,8 +75,9 @@ class EmulatedDevice:
         self.memories: dict[int, Memory] = {}
         self.zeros: Memory | None = None
         self.threads = 0
-        # (source, name) -> handle
+        # (source, name) -> handle; the same by what stands for machine code's keys
         self.known: dict[tuple[str, str], int] = {}
+        self.by_code: dict[tuple[str, str], int] = {}
 
     def add(self, memory: Memory) -> Memory:
         """Memory that kernels may touch."""
@@ -137,9 +138,7 @@ class EmulatedDevice:
         self.zeros = self.add(Memory(4 * count, fill=0))
         return self.zeros.ptr
 
-    def functions(
-        self, source: str, names: Sequence[str], options: tuple[str, ...] = OPTIONS
-    ) -> list[int]:
+    def functions(self, source: str, names: Sequence[str], options: tuple[str, ...]) -> list[int]:
         """Build instances of a module's functions, for the emulator and by NVRTC."""
         missing = [n for n in names if (source, n) not in self.known]
         if missing:
@@ -152,6 +151,17 @@ class EmulatedDevice:
                 for architecture in ARCHITECTURES:
                     nvrtc.compile_functions(source, missing, architecture, options)
         return [self.known[source, n] for n in names]
+
+    def codes(self, source: str, names: Sequence[str], options: tuple[str, ...]) -> dict[str, str]:
+        key = hashlib.sha256(source.encode()).hexdigest()
+        self.by_code.update({(key, n): self.known[source, n] for n in names})
+        return dict.fromkeys(names, key)
+
+    def recalled(self, codes: Mapping[str, str]) -> dict[str, int] | None:
+        """What this device has built before; code of another process is not found."""
+        found = {name: self.by_code.get((key, name)) for name, key in codes.items()}
+        handles = {name: handle for name, handle in found.items() if handle is not None}
+        return handles if len(handles) == len(found) else None
 
     def start(
         self,
@@ -175,6 +185,9 @@ class EmulatedDevice:
             raise Fault(f"{name}: {library.emulator_fault().decode()}")
 
     def knows_blas(self) -> bool:
+        return True
+
+    def has_tensor_tiles(self) -> bool:
         return True
 
     def multiply(self, a: Region, b: Region, c: Region) -> None:
@@ -227,7 +240,7 @@ def run_all(plan: Plan, calls: Iterable[Sequence[Any]], shift: int = 0) -> list[
     program = Program(plan, device)
     given = [[device.array(v) for v in inputs] for inputs in calls]
     names = [name for inputs in given for name in functions_of(program, inputs)]
-    device.functions(program.module.source, list(dict.fromkeys(names)))
+    device.functions(program.module.source, list(dict.fromkeys(names)), program.module.options)
     found = []
     for inputs, originals in zip(given, calls, strict=True):
         device.forget()
@@ -250,7 +263,7 @@ def make_device(shift: int) -> Any:
 
 def functions_of(program: Program, inputs: Sequence[Any]) -> list[str]:
     """What a call starts, as far as sizes are known before it."""
-    return program.draft(program.instance(inputs), inputs).functions()
+    return functions(program.draft(program.instance(inputs), inputs).form())
 
 
 def build(source: str, functions: Sequence[str]) -> ctypes.CDLL:

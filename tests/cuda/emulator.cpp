@@ -21,6 +21,8 @@ struct Fiber {
   Dim3 index;
   State state;
   bool watched;
+  // how often it has met the other lanes of its warp
+  int meetings;
   unsigned mask;
   int distance;
   Way way;
@@ -29,11 +31,13 @@ struct Fiber {
   char received[16];
 };
 
-// Who touched a byte last: launch and block in one number, thread, and the barriers that the block had passed.
+// Who touched a byte last: launch and block in one number, thread, the barriers that the block had passed, and the
+// meetings of the warp.
 struct Touch {
   long long block = -1;
   int thread = -1;
   int epoch = -1;
+  int meetings = 0;
 };
 struct Shadow {
   Touch written, read;
@@ -126,6 +130,7 @@ static void begin(int number, unsigned threads) {
   f.index = {(unsigned)number, 0, 0};
   f.state = State::ready;
   f.watched = false;
+  f.meetings = 0;
   makecontext(&f.context, run_fiber, 0);
 }
 
@@ -156,8 +161,10 @@ static bool finish_shuffle(int number, int threads) {
     std::memcpy(to.received, fibers[warp + from].given, to.bytes);
   }
   for (int lane = 0; lane < 32; ++lane) {
-    if (f.mask >> lane & 1)
+    if (f.mask >> lane & 1) {
       fibers[warp + lane].state = State::ready;
+      fibers[warp + lane].meetings += f.way == Way::meet;
+    }
   }
   return true;
 }
@@ -251,11 +258,13 @@ static bool conflicts(const Touch& other) {
     return false;
   if (other.block != block_number)
     return acquired.count(other.block) == 0;
-  return other.thread != (int)current->index.x && other.epoch == epoch;
+  const int thread = current->index.x;
+  const bool have_met = other.thread / 32 == thread / 32 && other.meetings < current->meetings;
+  return other.thread != thread && other.epoch == epoch && !have_met;
 }
 
 static void touch(Shadow& s, bool writes) {
-  const Touch own{block_number, (int)current->index.x, epoch};
+  const Touch own{block_number, (int)current->index.x, epoch, current->meetings};
   if (conflicts(s.written) || (writes && conflicts(s.read)))
     fault("a race");
   (writes ? s.written : s.read) = own;

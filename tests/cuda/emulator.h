@@ -23,8 +23,8 @@ extern Dim3 block_index, block_size, grid_size;
 
 void wait_for_block();
 // The other lane is at a distance by exclusive or; or so many lanes before, where there is none the lane itself; or the
-// lane of that number.
-enum class Way { across, up, from };
+// lane of that number. Lanes that meet see what the others have written.
+enum class Way { across, up, from, meet };
 void exchange(unsigned mask, int distance, Way way, const void* mine, void* other, int bytes);
 void release_and_acquire(const void* place);
 void check_inside(const void* place, int bytes);
@@ -108,6 +108,11 @@ T __shfl_sync(unsigned mask, T x, int lane) {
   return other;
 }
 
+inline void __syncwarp() {
+  char one = 0;
+  emulator::exchange(0xffffffffu, 0, emulator::Way::meet, &one, &one, 1);
+}
+
 // No thread comes between; other accesses are not compared with these.
 template <class T>
 __attribute__((no_sanitize("thread"))) T atomicAdd(T* place, T value) {
@@ -125,6 +130,15 @@ __attribute__((no_sanitize("thread"))) T atomicCAS(T* place, T expected, T value
   const T before = *place;
   if (before == expected)
     *place = value;
+  return before;
+}
+
+template <class T>
+__attribute__((no_sanitize("thread"))) T atomicMax(T* place, T value) {
+  emulator::check_inside(place, sizeof(T));
+  emulator::release_and_acquire(place);
+  const T before = *place;
+  *place = before < value ? value : before;
   return before;
 }
 

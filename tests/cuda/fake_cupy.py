@@ -87,15 +87,22 @@ class ArrayDevice(EmulatedDevice):
         array._values[...] = values
 
     def part_of(self, array: Array, shape: Any, offset: int, strides: Any) -> Array:
-        values, item = array._values, array.itemsize
-        view = np.ndarray((1,), values.dtype, array.data.owner, offset * item)
+        owner, item = array.data.owner, array.itemsize
+        if 0 in shape:
+            return Array(np.empty(shape, array.dtype), owner)
+        start = array.data.ptr - owner.ctypes.data + offset * item
+        view = np.ndarray((1,), array.dtype, owner, start)
         steps = [s * item for s in strides]
-        return Array(np.lib.stride_tricks.as_strided(view, shape, steps), array.data.owner)
+        return Array(np.lib.stride_tricks.as_strided(view, shape, steps), owner)
 
 
-def install(monkeypatch: Any) -> Any:
+def install(monkeypatch: Any, recalls: bool = False) -> Any:
     """Put the fake module and the emulated device in place of CuPy and its device; the real ones
-    stay where the tests run on a GPU."""
+    stay where the tests run on a GPU. Without `recalls` all is made anew: tests change what plans
+    and launches depend on."""
+    if not recalls:
+        monkeypatch.setattr("npjit.api.device.recall_outline", lambda key: None)
+        monkeypatch.setattr("npjit.backends.cuda_native.recall", lambda key: None)
     if ON_GPU:
         module = backend.cupy()
         know_cupy()

@@ -56,6 +56,45 @@ def test_mixed_arguments_are_refused(cupy: Any) -> None:
         npjit.jit(np.add)(cupy.asarray(x), x)
 
 
+def in_parts(x, n):
+    weights = np.cos(np.arange(x.shape[0]) * 0.5)
+    print("between")
+    n += x * weights
+    return n * 2
+
+
+def test_parts_take_what_python_makes_on_the_cpu(
+    cupy: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = np.linspace(0, 1, 100)
+    f = npjit.jit(in_parts)
+    with pytest.warns(npjit.NpjitWarning):
+        for _ in range(2):
+            mine, theirs = np.ones(100), np.ones(100)
+            got = f(cupy.asarray(x), mine)
+            np.testing.assert_allclose(got.get(), in_parts(x, theirs), rtol=1e-14)
+            np.testing.assert_allclose(mine, theirs, rtol=1e-14)
+    assert f.cache_info()["broken"] == 2
+
+
+def test_what_only_device_arrays_have(cupy: Any) -> None:
+    x = np.linspace(0, 1, 100)
+    f = npjit.jit(lambda x: x.get() + 1)
+    with pytest.warns(npjit.NpjitWarning):
+        np.testing.assert_array_equal(f(cupy.asarray(x)), x + 1)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [np.linalg.inv, lambda a: np.linalg.solve(a, a), lambda a: np.linalg.cholesky(a - 1)],
+)
+def test_singular_matrices(cupy: Any, function: Any) -> None:
+    """CuPy itself gives NaN."""
+    for shape in ((4, 4), (3, 4, 4)):
+        with pytest.raises(np.linalg.LinAlgError):
+            npjit.jit(function)(cupy.asarray(np.zeros(shape)))
+
+
 def scalars(x):
     return x.sum(), x.shape[0] * 2, x[::2], x
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from npjit import _runtime
+from npjit.codegen.cuda import OPTIONS
 from npjit.codegen.cuda_prelude import cuda_prelude
 from tests.cuda import fake_cupy
 from tests.cuda.emulate import EmulatedDevice
@@ -21,7 +22,7 @@ def start(body: str, *arrays: Any, block: int = 64, grid: int = 1) -> None:
     code = f"template <i32 V> __global__ void k({given}) {{ {body} }}"
     device = EmulatedDevice()
     moved = [device.array(a) for a in arrays]
-    (function,) = device.functions(cuda_prelude(code + "nj_load") + code, ["k<4>"])
+    (function,) = device.functions(cuda_prelude(code + "nj_load") + code, ["k<4>"], OPTIONS)
     words = [a.ctypes.data for a in moved]
     launch = ("launch", function, grid, 1, block, 0, 0, len(words), "k")
     _runtime.Tape(words, [], [launch]).run([])

@@ -1,5 +1,5 @@
-"""Additions at indices as CUDA, under the emulator: in shared memory, sorted, one by one; and the
-check of all indices in the same kernels."""
+"""Additions and stores at indices as CUDA, under the emulator: in shared memory, sorted, one by
+one; and the check of all indices in the same kernels."""
 
 from __future__ import annotations
 
@@ -23,6 +23,16 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(cuda_calls, "_MANY", 2000)
     monkeypatch.setattr(cuda_calls, "_BUSY", 3)
     return fake_cupy.install(monkeypatch)
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No step may be left to the device's libraries."""
+
+    def refuse(self: Any, op: Any, *rest: Any) -> None:
+        raise AssertionError(f"{op.name} is no kernel")
+
+    monkeypatch.setattr(fake_cupy.ArrayDevice, "compute", refuse)
 
 
 def added(bins, index, values):
@@ -68,7 +78,7 @@ def starts(cupy: Any, function: Any, *args: Any) -> list[str]:
         (3, 900, ["nj_scatter_private"]),
         (120, 9000, ["nj_scatter_private"]),
         (700, 9000, ["nj_scatter_sort", "nj_scatter_buckets"]),
-        (700, 1500, ["nj_scatter_add"]),
+        (700, 1500, ["nj_scatter_each"]),
     ],
 )
 def test_ways_to_add(cupy: Any, dtype: str, rows: int, count: int, way: list[str]) -> None:
@@ -77,6 +87,87 @@ def test_ways_to_add(cupy: Any, dtype: str, rows: int, count: int, way: list[str
     check(cupy, added, bins, index, values)
     check(cupy, added, bins, np.full_like(index, -1), values)
     check(cupy, counted, bins, index)
+
+
+def stored(x, i, v):
+    y = x * 1
+    y[i] = v
+    return y
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "u1", "?", "c8", "c16", "f2"])
+def test_the_last_of_several_values_stays(cupy: Any, kernels: None, dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    index, values = rng.integers(-50, 50, 1000), (rng.standard_normal(1000) * 90).astype(dtype)
+    check(cupy, stored, np.zeros(50, dtype), index, values)
+    if dtype == "f4":
+        rows = rng.standard_normal((1000, 3)).astype(dtype)
+        check(cupy, stored, np.zeros((50, 3), dtype), index, rows)
+
+
+@pytest.mark.parametrize("join", [np.add, np.multiply, np.maximum, np.minimum])
+@pytest.mark.parametrize("dtype", ["f4", "i8"])
+def test_ways_to_join(cupy: Any, kernels: None, join: np.ufunc, dtype: str) -> None:
+    def joined(x, i, j, v):
+        y = x * 1
+        join.at(y, (i, j), v)
+        return y
+
+    rng = np.random.default_rng(4)
+    i, j = rng.integers(-9, 9, (2, 300))
+    values = rng.integers(-2, 3, (300, 4)).astype(dtype)
+    if dtype == "f4" and join is np.maximum:
+        values[5, 1] = np.nan
+    with np.errstate(invalid="ignore"):
+        check(cupy, joined, np.ones((9, 9, 4), dtype), i, j, values)
+
+
+def test_axes_behind_others_and_values_apart(cupy: Any, kernels: None) -> None:
+    def behind(x, m, v):
+        y = x * 1.0
+        y[:, m] = x[:, m] * 2
+        np.add.at(y, (slice(None), 2, np.arange(30)), v[:, 1])
+        y[2, 3] = v[3, 0]
+        return y
+
+    rng = np.random.default_rng(5)
+    mask, values = rng.random((20, 30)) > 0.7, rng.integers(0, 9, (30, 2)) * 1.0
+    check(cupy, behind, rng.integers(0, 9, (3, 20, 30)) * 1.0, mask, values)
+
+
+def test_values_in_another_order(cupy: Any, kernels: None) -> None:
+    """They are copied first."""
+
+    def turned(x, i, v):
+        y = x * 1
+        np.add.at(y, i, v.transpose(1, 0, 2))
+        return y
+
+    rng = np.random.default_rng(7)
+    index, values = rng.integers(-9, 9, (10, 30)), rng.integers(0, 9, (30, 10, 4)) * 1.0
+    check(cupy, turned, np.ones((9, 4)), index, values)
+
+
+@pytest.mark.parametrize("count", [1, 7, 500])
+def test_what_a_mask_selects(cupy: Any, kernels: None, count: int) -> None:
+    def selected(x, y):
+        mask = x > 0.3
+        return np.cumsum(x[mask])[-1] + np.max(y[mask]) + np.sum(np.flatnonzero(mask)) + 0 * x
+
+    x, y = np.random.default_rng(8).integers(-9, 9, (2, count)) * 1.0
+    x[0] = 1.0
+    check(cupy, selected, x, y)
+
+
+def test_axes_apart_are_numpys(cupy: Any) -> None:
+    def apart(x, i, j, v):
+        y = x * 1
+        y[i, :, j] = v
+        return y
+
+    rng = np.random.default_rng(6)
+    i, j = rng.integers(0, 9, (2, 200))
+    check(cupy, apart, np.zeros((9, 4, 9)), i, j, rng.standard_normal((200, 4)))
 
 
 def test_zeros_keep_their_signs(cupy: Any) -> None:

@@ -60,6 +60,21 @@ def test_two_axes(cupy: Any, dtype: str) -> None:
         assert has_window(cupy, function, x)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i1"])
+def test_windows_of_any_width(cupy: Any, dtype: str) -> None:
+    """Behind a thread's own columns stand 2 to 4 more."""
+    for width in (3, 4, 5):
+
+        def filtered(x: Any, n: Any = width) -> Any:
+            return sum(x[:, i : x.shape[1] - n + 1 + i] * (i + 1) for i in range(n))
+
+        for columns in (width, 9, 38):
+            x = normal(dtype, 7, columns)
+            got = npjit.jit(filtered, fullgraph=True)(cupy.asarray(x)).get()
+            np.testing.assert_allclose(got, filtered(x), rtol=1e-12)
+        assert has_window(cupy, filtered, x)
+
+
 def test_three_axes_and_two_arrays(cupy: Any) -> None:
     for function in (heat, seven_points):
         for shape in ((5, 4, 9), (3, 20, 66)):

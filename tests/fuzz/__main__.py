@@ -1,7 +1,8 @@
 """The long run: `python -m tests.fuzz straight --examples 20000 --first 0 --seconds 500`.
 
 Prints every example that differs from NumPy, made small, and then how many ran, how, and why not
-compiled.
+compiled. The parts `cuda-...` (NumPy's arrays, there and back) and `cupy-...` (the GPU's own) run
+under the emulator, or with NPJIT_TEST_GPU=1 on a GPU.
 """
 
 from __future__ import annotations

@@ -14,12 +14,13 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 import npjit
+from tests.fuzz import device
 from tests.fuzz.batch import Ran, run_all
 from tests.fuzz.compare import LESSER, difference
 from tests.fuzz.control import control_program
@@ -43,10 +44,14 @@ class Part:
     optimise: str = "-O1"
     make: Callable[..., Any] = npjit.jit
     differ: Callable[[Program, Outcome], str] | None = None
+    # "there and back": NumPy's arrays on a GPU; "arrays": the GPU's own
+    gpu: str = ""
+    # examples for each child process
+    batch: int = BATCH
 
 
-def _gradient(f: Callable[..., Any]) -> Any:
-    return npjit.grad(f, argnums=tuple(range(f.__code__.co_argcount)))
+def _gradient(f: Callable[..., Any], **options: Any) -> Any:
+    return npjit.grad(f, argnums=tuple(range(f.__code__.co_argcount)), **options)
 
 
 def _loss_of_gradient(f: Callable[..., Any], backend: str | None) -> Callable[..., Any]:
@@ -72,7 +77,13 @@ def _gradients(name: str, loops: bool, optimise: str) -> Part:
     return Part(name, generate, optimise, _gradient, gradient_difference)
 
 
-PARTS = {
+def _array_difference(program: Program, mine: Outcome) -> str:
+    """Differences of a call with device arrays."""
+    plain = device.without_places(program.call(program.function()))
+    return difference(program, plain, device.without_places(mine))
+
+
+HOST = {
     "straight": Part("straight", straight_program),
     "straight-reference": Part("straight-reference", straight_program, ""),
     "control": Part("control", control_program),
@@ -82,6 +93,21 @@ PARTS = {
     "gradients-loops": _gradients("gradients-loops", True, "-O1"),
     "gradients-loops-reference": _gradients("gradients-loops-reference", True, ""),
     "second": Part("second", gradient_program, "", _second_gradient, _second_difference),
+}
+
+
+def _on_gpu(part: Part) -> dict[str, Part]:
+    """A kind of programs on a GPU, with both kinds of arrays."""
+    there = replace(part, name=f"cuda-{part.name}", gpu="there and back", batch=10)
+    differ = part.differ or _array_difference
+    arrays = replace(there, name=f"cupy-{part.name}", gpu="arrays", differ=differ)
+    return {p.name: p for p in (there, arrays)}
+
+
+PARTS = HOST | {
+    name: part
+    for kind in ("straight", "control", "gradients", "gradients-loops")
+    for name, part in _on_gpu(HOST[kind]).items()
 }
 
 
@@ -113,10 +139,10 @@ def hunt(part: Part, first: int, examples: int, seconds: float, most: int) -> Ta
     """Run examples until the time is over or enough differ."""
     tally = Tally()
     end = time.monotonic() + seconds
-    for start in range(first, first + examples, BATCH):
+    for start in range(first, first + examples, part.batch):
         if time.monotonic() > end or len(tally.findings) >= most:
             break
-        seeds = range(start, min(start + BATCH, first + examples))
+        seeds = range(start, min(start + part.batch, first + examples))
         _add(part, tally, list(seeds))
         if tally.examples % 1000 == 0:
             print(str(tally).splitlines()[0], flush=True)
@@ -164,7 +190,10 @@ def _judge_seeds(part: Part, seeds: list[int]) -> list[tuple[str, str]]:
 
 def judge(part: Part, programs: list[Program]) -> list[tuple[str, str]]:
     """For each program: ("ok" | "raised" | "numpy" | "wrong" | "defect", what)."""
-    runs = run_all(programs, part.make, part.optimise)
+    if part.gpu:
+        runs = device.run_all(programs, part.make, part.gpu == "arrays")
+    else:
+        runs = run_all(programs, part.make, part.optimise)
     return [_verdict(part, program, ran) for program, ran in zip(programs, runs, strict=True)]
 
 

@@ -7,9 +7,15 @@ struct f16 {
 };
 NJ_INLINE f32 nj_widen(f16 h) { return nj_from_bits((u32)h.bits << 16); }
 NJ_INLINE f16 nj_narrow(f32 x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  f16 h;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h.bits) : "f"(x));
+  return h;
+#else
   const u32 bits = nj_bits(x);
   const u32 even = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
   return f16{(u16)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40 : even)};
+#endif
 }
 NJ_INLINE f16 nj_narrow(f64 x) { return nj_narrow((f32)x); }
 

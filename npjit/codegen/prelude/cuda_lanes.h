@@ -5,9 +5,11 @@
 #define nj_check_aligned(place, bytes)
 #endif
 
+// Memory of any count, as aligned as a power of two that divides its bytes.
 template <class T, i32 N>
 struct nj_pack {
-  alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) T at[N];
+  static constexpr u64 bytes = N * sizeof(T), even = bytes & -bytes;
+  alignas(even < 16 ? even : 16) T at[N];
 };
 
 // All lanes are there, each beside the last one.

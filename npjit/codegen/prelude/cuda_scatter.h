@@ -1,4 +1,30 @@
-// Additions at indices: whole kernels, for steps that are no loops. A negative index counts from the end.
+// Additions and stores at indices: whole kernels, for steps that are no loops. A negative index counts
+// from the end.
+
+// What takes so many bytes.
+struct nj_two_words {
+  u64 at[2];
+};
+template <i32 bytes>
+struct nj_word_of {
+  typedef u8 type;
+};
+template <>
+struct nj_word_of<2> {
+  typedef u16 type;
+};
+template <>
+struct nj_word_of<4> {
+  typedef u32 type;
+};
+template <>
+struct nj_word_of<8> {
+  typedef u64 type;
+};
+template <>
+struct nj_word_of<16> {
+  typedef nj_two_words type;
+};
 
 // to[place] += value, with no other thread between.
 template <class T>
@@ -31,15 +57,90 @@ NJ_INLINE b1 nj_try_add(f64* place, f64 value) { return nj_try_swap(place, value
 // The row that an index means; `rows` or more for none.
 NJ_INLINE u64 nj_row_of(i64 index, i64 rows) { return (u64)(index < 0 ? index + rows : index); }
 
-// to[index[i], j] += values[i, j], in no given order; values are `apart` elements apart (0: one for all).
-template <class T>
-static __global__ void nj_scatter_add(T* to, const T* values, const i64* index, i64 apart,
-                                      i64 count, i64 rows, i64 width) {
+// How a value is put at its place, with no other thread between.
+struct nj_put_sum {
+  template <class T>
+  NJ_INLINE void put(T* place, T value) {
+    nj_add_at(place, value);
+  }
+};
+struct nj_put_last {
+  template <class T>
+  NJ_INLINE void put(T* place, T value) {
+    *place = value;
+  }
+};
+template <class Join>
+struct nj_put {
+  template <class T>
+  NJ_INLINE void put(T* place, T value) {
+    typedef typename nj_word_of<sizeof(T)>::type word;
+    word seen = *(volatile word*)place;
+    for (;;) {
+      const T joined = Join::join(*(const T*)&seen, value);
+      const word wanted = *(const word*)&joined;
+      if (wanted == seen)
+        return;
+      const word found = atomicCAS((word*)place, seen, wanted);
+      if (found == seen)
+        return;
+      seen = found;
+    }
+  }
+};
+
+// Up to three arrays of indices, and how long the axes are that they address; 1 where there are fewer.
+struct nj_indices {
+  const i64* at[3];
+  i64 apart[3], rows[3];
+  u64 place(i64 k) const {
+    u64 found = nj_row_of(at[0][k * apart[0]], rows[0]);
+    for (i32 i = 1; i < 3; ++i) {
+      if (rows[i] != 1)
+        found = found * rows[i] + nj_row_of(at[i][k * apart[i]], rows[i]);
+    }
+    return found;
+  }
+};
+
+// Of each place, the number of the last value for it; places without one have -1.
+static __global__ void nj_scatter_none(i64* latest, i64 places) {
   const i64 step = (i64)gridDim.x * 256;
-  for (i64 n = (i64)blockIdx.x * 256 + threadIdx.x; n < count * width; n += step) {
-    const u64 row = nj_row_of(index[width == 1 ? n : n / width], rows);
+  for (i64 n = (i64)blockIdx.x * 256 + threadIdx.x; n < places; n += step)
+    latest[n] = -1;
+}
+static __global__ void nj_scatter_claim(i64* latest, i64 count, const i64* at0, i64 apart0,
+                                        i64 rows0, const i64* at1, i64 apart1, i64 rows1,
+                                        const i64* at2, i64 apart2, i64 rows2) {
+  const nj_indices indices{{at0, at1, at2}, {apart0, apart1, apart2}, {rows0, rows1, rows2}};
+  const i64 step = (i64)gridDim.x * 256;
+  for (i64 k = (i64)blockIdx.x * 256 + threadIdx.x; k < count; k += step) {
+    i64* const place = latest + indices.place(k);
+    // most values for a place that has many come too late
+    if (*(volatile i64*)place < k)
+      atomicMax(place, k);
+  }
+}
+
+// values[o, k, i] are put at to[o, place of k, i], in no given order, or only those of the latest k.
+template <class T, class Put>
+static __global__ void nj_scatter_each(T* to, const T* values, i64 stride_o, i64 stride_k,
+                                       i64 stride_i, i64 count, i64 outer, i64 width,
+                                       const i64* latest, const i64* at0, i64 apart0, i64 rows0,
+                                       const i64* at1, i64 apart1, i64 rows1, const i64* at2,
+                                       i64 apart2, i64 rows2) {
+  const nj_indices indices{{at0, at1, at2}, {apart0, apart1, apart2}, {rows0, rows1, rows2}};
+  const i64 places = rows0 * rows1 * rows2;
+  const i64 step = (i64)gridDim.x * 256;
+  for (i64 n = (i64)blockIdx.x * 256 + threadIdx.x; n < outer * count * width; n += step) {
+    const i64 line = width == 1 ? n : n / width;
     const i64 column = width == 1 ? 0 : n % width;
-    nj_add_at(to + row * width + column, values[n * apart]);
+    const i64 block = outer == 1 ? 0 : line / count;
+    const i64 k = outer == 1 ? line : line % count;
+    const i64 row = (i64)indices.place(k);
+    const T* const value = values + (block * stride_o + k * stride_k + column * stride_i);
+    if (!latest || latest[row] == k)
+      Put::put(to + (block * places + row) * width + column, *value);
   }
 }
 

@@ -123,10 +123,11 @@ struct nj_feed {
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// Where wgmma finds 64 columns of a tile: rows of 128 bytes, eight of them 1024 bytes apart from the next eight.
+// Where wgmma finds 64 columns of a tile: rows of 128 bytes, eight of them 1024 bytes apart from the next eight; further
+// columns, where it takes more, 8192 bytes behind them.
 NJ_INLINE u64 nj_described(const void* tile) {
   const u64 place = (u64)__cvta_generic_to_shared(tile);
-  return (place & 0x3ffff) >> 4 | (u64)1 << 16 | (u64)64 << 32 | (u64)1 << 62;
+  return (place & 0x3ffff) >> 4 | (u64)512 << 16 | (u64)64 << 32 | (u64)1 << 62;
 }
 #define NJ_WGMMA(kind, turned)                                                                 \
   asm volatile(                                                                                \
