@@ -14,10 +14,11 @@ FLOATS = (1e16, 1.0, 3.0)
 
 def neumaier(values, start=0):
     """What sum() is since Python 3.12."""
-    total, lost = start, 0.0
+    total, lost, is_exact = start, 0.0, type(start) is not bool
     for value in values:
-        if type(total) is not float or type(value) is not float:
-            assert lost == 0 or type(value) is int
+        if not is_exact or type(total) is not float or type(value) is not float:
+            if lost and type(value) is not int:
+                total, lost = total + lost, 0.0
             total = total + value
             continue
         more = total + value
@@ -73,6 +74,8 @@ def test_few_floats(monkeypatch, compensates):
     for a, b, c in itertools.permutations((1e100, 1.0, -1e100)):
         assert whole(lambda a, b, c: sum([a, b, c]), a, b, c) == wanted([a, b, c])
         assert whole(lambda a, b, c: sum([a, 2, b, c], 1.5), a, b, c) == wanted([a, 2, b, c], 1.5)
+        assert whole(lambda a, b, c: sum([a, b, c], True), a, b, c) == wanted([a, b, c], True)
+        assert whole(lambda a, b, c: sum([a, b, c, 1j]), a, b, c) == wanted([a, b, c, 1j])
     for a, b in [(np.inf, 1.0), (1e308, 1e308), (np.inf, -np.inf), (-0.0, -0.0)]:
         found = whole(lambda a, b: sum([a, b]), a, b)
         assert str(found) == str(wanted([a, b]))

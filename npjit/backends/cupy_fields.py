@@ -29,6 +29,7 @@ _CREATES = (
 )
 _WORD = ctypes.sizeof(ctypes.c_void_p)
 _INT = ctypes.sizeof(ctypes.c_int)
+_PAGE = 4096
 
 
 def array_fields(cupy: Any) -> dict[str, Any] | None:
@@ -49,7 +50,8 @@ def array_fields(cupy: Any) -> dict[str, Any] | None:
 
 def _creator(cupy: Any) -> Any:
     """The capsule of the C function that makes arrays; None if CuPy has none that is known."""
-    exported = getattr(cupy._core.core, "__pyx_capi__", {})
+    core = getattr(getattr(cupy, "_core", None), "core", None)
+    exported = getattr(core, "__pyx_capi__", {})
     capsule = exported.get(_CREATE)
     return capsule if f'"{_CREATES}"' in repr(capsule) else None
 
@@ -94,7 +96,8 @@ def _vectors(value: Any, wanted: tuple[int, ...]) -> Iterator[int]:
     contents = memoryview(_contents(value)).cast("N")
     size = len(wanted) * _WORD
     for i, (begin, end, last) in enumerate(zip(contents, contents[1:], contents[2:], strict=False)):
-        if begin and end - begin == size and last >= end:
+        # what is no address is not followed
+        if begin >= _PAGE and begin % _WORD == 0 and end - begin == size and last >= end:
             numbers = memoryview(ctypes.string_at(begin, size)).cast("n")
             if tuple(numbers) == wanted:
                 yield i * _WORD

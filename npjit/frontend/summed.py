@@ -1,5 +1,5 @@
 """sum() of traced code. Since Python 3.12 it keeps beside a float what its additions lost (Neumaier
-1974), and adds that in the end; a NumPy scalar is added as `+` does, and ends this.
+1974), and adds that in the end; a NumPy scalar or a complex is added as `+` does, and ends this.
 
 In: values, many or few, and where to start. Out: their sum, as the running Python makes it:
 
@@ -34,7 +34,9 @@ def sum_of_many(control: Control, values: Values, start: Any) -> Any:
 
         def more() -> tuple[Any, Any]:
             value = values.element(item)
-            if COMPENSATES and is_float(value) and is_int(start) and not _is_zero(start):
+            if not _compensates(start):
+                return total + value, lost
+            if is_float(value) and is_int(start) and not _is_zero(start):
                 raise NotCaptured("sum() of Python floats starts at an int")
             return _added(control, total, lost, value)
 
@@ -48,7 +50,7 @@ def sum_of_many(control: Control, values: Values, start: Any) -> Any:
 def sum_of_few(control: Control, values: Iterable[Any], start: Any) -> Any:
     """The sum of values one by one."""
     items = list(values)
-    if not COMPENSATES or not any(type(i) is Tracer for i in (start, *items)):
+    if not _compensates(start) or not any(type(i) is Tracer for i in (start, *items)):
         return sum(items, start)
     total, lost = start, 0.0
     for value in items:
@@ -58,14 +60,22 @@ def sum_of_few(control: Control, values: Iterable[Any], start: Any) -> Any:
 
 def is_float(value: Any) -> bool:
     """Whether code that is not traced would have a float here."""
-    if type(value) is Tracer:
-        return value.weight is Weight.WEAK and value.dtype.kind == "f"
-    return type(value) is float
+    return type(value) is float or _is_weak(value, "f")
+
+
+def _compensates(start: Any) -> bool:
+    """Whether anything is kept: not where sum() starts at a bool, which is no exact int."""
+    return COMPENSATES and not (type(start) is bool or _is_weak(start, "b"))
+
+
+def _is_weak(value: Any, kinds: str) -> bool:
+    """Whether code that is not traced would have a Python number of this kind here."""
+    return type(value) is Tracer and value.weight is Weight.WEAK and value.dtype.kind in kinds
 
 
 def _added(control: Control, total: Any, lost: Any, value: Any) -> tuple[Any, Any]:
     """The sum so far and what it lost, with one value more."""
-    if not COMPENSATES or not is_float(total):
+    if not is_float(total):
         return total + value, lost
     if is_float(value):
         more = total + value
@@ -73,14 +83,16 @@ def _added(control: Control, total: Any, lost: Any, value: Any) -> tuple[Any, An
             abs(total) >= abs(value), lambda: total - more + value, lambda: value - more + total
         )
         return more, lost + less
-    if is_int(value) or (type(value) is Tracer and value.weight is Weight.WEAK):
+    if is_int(value) or _is_weak(value, "biu"):
         return total + value, lost
+    if sys.version_info >= (3, 14) and (type(value) is complex or _is_weak(value, "c")):
+        raise NotCaptured("sum() of Python complex numbers")
     return _ended(control, total, lost) + value, 0.0
 
 
 def _ended(control: Control, total: Any, lost: Any) -> Any:
     """The sum, with what it lost unless that is nothing or no number."""
-    if not COMPENSATES or not is_float(total) or _is_zero(lost):
+    if not is_float(total) or _is_zero(lost):
         return total
     is_some = control.and_(lost != 0, lambda: abs(lost) < np.inf)
     return control.choose(is_some, lambda: total + lost, lambda: total)
