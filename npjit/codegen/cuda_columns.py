@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from npjit.codegen.cpp_reduce import Fold
-from npjit.codegen.cuda_kernel import BLOCK
+from npjit.codegen.cpp_values import operands
+from npjit.codegen.cuda_kernel import BLOCK, merged
 from npjit.codegen.cuda_lanes import LanePrinter, levels_of, pack_variable
 from npjit.codegen.cuda_launch import Configured, Request, Start, up
 from npjit.codegen.cuda_steps import RUN, Step, StepsPrinter
@@ -39,6 +40,15 @@ class ColumnsPrinter(StepsPrinter):
         for step in self.steps:
             self._step(step)
         return str(self.writer)
+
+    def finishing(self, step: Step) -> Phase:
+        """The same; each lane has leading values of its own, which later steps make anew if they
+        use them."""
+        lead = self.prologue()
+        used = {a for _, i in step.finish.body for a in operands(i)}
+        if step.number == 0 or used.isdisjoint(n for n, _ in lead.body):
+            return super().finishing(step)
+        return merged([lead, step.finish])
 
     @property
     def lane_axis(self) -> int:
