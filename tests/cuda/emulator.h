@@ -113,42 +113,37 @@ inline void __syncwarp() {
   emulator::exchange(0xffffffffu, 0, emulator::Way::meet, &one, &one, 1);
 }
 
-// No thread comes between; other accesses are not compared with these.
-template <class T>
-__attribute__((no_sanitize("thread"))) T atomicAdd(T* place, T value) {
-  emulator::check_inside(place, sizeof(T));
-  emulator::release_and_acquire(place);
+namespace emulator {
+// *place = change(*place), and what was there. No thread comes between; other accesses are not
+// compared with these.
+template <class T, class Change>
+__attribute__((no_sanitize("thread"))) T atomically(T* place, Change change) {
+  check_inside(place, sizeof(T));
+  release_and_acquire(place);
   const T before = *place;
-  *place = before + value;
+  *place = change(before);
   return before;
+}
+}  // namespace emulator
+
+template <class T>
+T atomicAdd(T* place, T value) {
+  return emulator::atomically(place, [=](T before) -> T { return before + value; });
 }
 
 template <class T>
-__attribute__((no_sanitize("thread"))) T atomicCAS(T* place, T expected, T value) {
-  emulator::check_inside(place, sizeof(T));
-  emulator::release_and_acquire(place);
-  const T before = *place;
-  if (before == expected)
-    *place = value;
-  return before;
+T atomicCAS(T* place, T expected, T value) {
+  return emulator::atomically(place, [=](T before) { return before == expected ? value : before; });
 }
 
 template <class T>
-__attribute__((no_sanitize("thread"))) T atomicMax(T* place, T value) {
-  emulator::check_inside(place, sizeof(T));
-  emulator::release_and_acquire(place);
-  const T before = *place;
-  *place = before < value ? value : before;
-  return before;
+T atomicMax(T* place, T value) {
+  return emulator::atomically(place, [=](T before) { return before < value ? value : before; });
 }
 
 template <class T>
-__attribute__((no_sanitize("thread"))) T atomicAnd(T* place, T value) {
-  emulator::check_inside(place, sizeof(T));
-  emulator::release_and_acquire(place);
-  const T before = *place;
-  *place = before & value;
-  return before;
+T atomicAnd(T* place, T value) {
+  return emulator::atomically(place, [=](T before) -> T { return before & value; });
 }
 
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
